@@ -1,0 +1,57 @@
+"""BPE-dropout (Provilkov et al., 2020): Algorithm 1, sampled exactly, at the speed of a table look-up.
+
+>>> from bpe_dropout import Segmenter
+>>> segmenter = Segmenter.from_codes("codes")
+>>> segmenter.segment("unrelated words")
+['un@@', 'related', 'words']
+>>> segmenter.segment("unrelated words", dropout=0.1, seed=7)
+['un@@', 'rel@@', 'ated', 'words']
+
+Needs numpy and the compiled core; neither torch nor fairseq.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .codes import Codes, read_vocabulary
+from .errors import InputError
+from .segmenter import Segmenter
+
+if TYPE_CHECKING:
+    from .calibration import Calibration, calibrate
+    from .corpus import Corpus, Epoch, Sampler
+    from .dictionary import Dictionary
+    from .draws import choose, first_bits
+
+__all__ = [
+    "Calibration",
+    "Codes",
+    "Corpus",
+    "Dictionary",
+    "Epoch",
+    "InputError",
+    "Sampler",
+    "Segmenter",
+    "calibrate",
+    "choose",
+    "first_bits",
+    "read_vocabulary",
+]
+
+# What needs numpy is imported when it is first asked for: `import bpe_dropout` takes milliseconds.
+_LATER = {
+    "Calibration": "calibration",
+    "calibrate": "calibration",
+    "Corpus": "corpus",
+    "Epoch": "corpus",
+    "Sampler": "corpus",
+    "Dictionary": "dictionary",
+    "choose": "draws",
+    "first_bits": "draws",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_LATER[name]}", __name__), name)

@@ -1,0 +1,113 @@
+"""The compiled core, bpe_dropout/core. Not for users: the modules beside it check what is handed in."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Parts = list[tuple[str, bool]]
+
+class InvalidText(ValueError): ...
+class TooManyStates(ValueError): ...
+
+class Split:
+    SPACES: Split
+    WHITESPACE: Split
+
+class Key:
+    def __init__(self, seed: int, epoch: int, side: int, sentence: int, /) -> None: ...
+
+class Merges:
+    def __init__(
+        self, pairs: list[tuple[str, str]], final_is_suffix: bool, separator: str, vocabulary: set[str] | None, /
+    ) -> None: ...
+
+class Ids:
+    def __init__(self, merges: Merges, dictionary: list[tuple[str, int]], unknown: int, /) -> None: ...
+
+class Word:
+    def __init__(self, text: str, parts: Parts, /) -> None: ...
+
+class Corpus:
+    def __init__(
+        self,
+        words: NDArray[np.uint32],
+        sentence_ends: NDArray[np.uint64],
+        types: NDArray[np.uint8],
+        type_ends: NDArray[np.uint64],
+        /,
+    ) -> None: ...
+
+class Index:
+    def __init__(self, split: Split, /) -> None: ...
+    def add(self, text: bytes, /) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]: ...
+    def bytes(self) -> bytes: ...
+    def ends(self) -> NDArray[np.uint64]: ...
+    def counts(self) -> NDArray[np.uint64]: ...
+
+class _Drawing:
+    def lengths(
+        self, key: Key, first: int, count: int, listed: NDArray[np.int64], threads: int, /
+    ) -> NDArray[np.int32]: ...
+    def ids(
+        self, key: Key, first: int, count: int, listed: NDArray[np.int64], threads: int, /
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+
+class DropoutSampler(_Drawing):
+    memory: int
+    tables: int
+    def __init__(
+        self,
+        corpus: Corpus,
+        counts: NDArray[np.uint64],
+        merges: Merges,
+        ids: Ids,
+        parts: dict[int, Parts],
+        p: float,
+        memory: int,
+        threads: int,
+        eos: int,
+        /,
+    ) -> None: ...
+
+class ListSampler(_Drawing):
+    def __init__(
+        self,
+        corpus: Corpus | None,
+        sentences: int,
+        outcome_ends: NDArray[np.uint64],
+        cumulated: NDArray[np.uint64],
+        id_ends: NDArray[np.uint64],
+        ids: NDArray[np.int32],
+        eos: int,
+        /,
+    ) -> None: ...
+
+class Streams:
+    def __init__(
+        self,
+        merges: Merges,
+        ids: Ids | None,
+        p: float,
+        split: Split,
+        divide: Callable[[str], Parts] | None,
+        memory: int,
+        threads: int,
+        /,
+    ) -> None: ...
+    def text(self, text: bytes, key: Key, /) -> bytes: ...
+    def ids(self, text: bytes, key: Key, /) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+
+def philox(counter: list[int], key: list[int], /) -> list[int]: ...
+def first(key: Key, position: int, /) -> int: ...
+def choose(cumulated: NDArray[np.uint64], key: Key, position: int, /) -> int: ...
+def draw(merges: Merges, word: Word, p: float, key: Key, position: int, /) -> list[str]: ...
+def segment(
+    merges: Merges, line: str, split: Split, divide: Callable[[str], Parts] | None, p: float, key: Key, /
+) -> list[str]: ...
+def distribution(merges: Merges, word: Word, p: float, most: int, /) -> list[tuple[tuple[str, ...], float]]: ...
+def expected_length(merges: Merges, word: Word, p: float, most: int, /) -> float: ...
+def table(merges: Merges, word: Word, p: float, finest: float, /) -> list[tuple[tuple[str, ...], float]]: ...
+def table_against_draw(
+    merges: Merges, word: Word, p: float, finest: float, seed: int, draws: int, /
+) -> tuple[int, int]: ...

@@ -1,0 +1,95 @@
+"""Merge tables on disk: the codes and vocabularies of subword-nmt.
+
+A codes file is a line "#version: 0.2" and then a merge a line, the most important first:
+
+    #version: 0.2
+    t h
+    th e</w>
+
+Without the first line it is version 0.1, in which "</w>" is a symbol of its own and not the end of a
+character. Left out: learning merges (subword-nmt's learner does that, see cli.py).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import InputError, read_lines
+
+VERSIONS = ((0, 1), (0, 2))
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Merges in the order of their priority.
+
+    >>> Codes((("t", "h"), ("th", "e</w>")), version=(0, 2)).ranks
+    {('t', 'h'): 0, ('th', 'e</w>'): 1}
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    version: tuple[int, int] = (0, 2)
+
+    @property
+    def ranks(self) -> dict[tuple[str, str], int]:
+        """The priority of each pair, 0 the highest. A pair that comes twice counts where it comes first."""
+        return {pair: rank for rank, pair in reversed(list(enumerate(self.pairs)))}
+
+    @classmethod
+    def read(cls, path: str | Path, merges: int = -1) -> Codes:
+        """Reads a codes file; with `merges`, only so many merges from its start (-1: all)."""
+        if merges < -1:
+            raise InputError(f"the number of merges is -1 (all of them) or more, not {merges}")
+        lines = read_lines(path, "a codes file, as subword-nmt writes it")
+        version, first = (0, 1), 1
+        if lines and lines[0].startswith("#version:"):
+            version, first = _version(lines[0], path), 2
+        pairs: list[tuple[str, str]] = []
+        where: dict[tuple[str, str], int] = {}
+        for number, line in enumerate(lines[first - 1 :], first):
+            pair = tuple(line.strip("\r\n ").split(" "))
+            if len(pair) != 2:
+                raise InputError(
+                    f"{path}, line {number}: {line!r} is no merge; expected two symbols with one space between them"
+                )
+            if merges >= 0 and len(pairs) == merges:
+                break
+            if pair in where:
+                warnings.warn(
+                    f"{path}, line {number}: the merge {line!r} stands in line {where[pair]} already; "
+                    "the first counts",
+                    stacklevel=2,
+                )
+            where.setdefault(pair, number)
+            pairs.append(pair)
+        if not pairs and merges != 0:
+            raise InputError(f"{path} holds no merges; make a codes file with `bpe-dropout learn`")
+        return cls(tuple(pairs), version)
+
+
+def _version(line: str, path: str | Path) -> tuple[int, int]:
+    named = line.split(":", 1)[1].strip()
+    numbers = re.sub(r"(\.0+)*$", "", named).split(".")
+    if numbers not in (["0", "1"], ["0", "2"]):
+        raise InputError(f"{path}, line 1: codes of version {named!r}; versions 0.1 and 0.2 can be read")
+    return (0, int(numbers[1]))
+
+
+def read_vocabulary(path: str | Path, threshold: int | None = None) -> frozenset[str]:
+    """The pieces of a file of "piece count" lines that come at least `threshold` times.
+
+    Pieces have their separator, as `subword-nmt get-vocab` writes them: "un@@ 12".
+    """
+    pieces = set()
+    for number, line in enumerate(read_lines(path, "a vocabulary, as subword-nmt get-vocab writes it"), 1):
+        piece, _, count = line.strip("\r\n ").partition(" ")
+        if not re.fullmatch(r"-?[0-9]+", count):
+            raise InputError(f"{path}, line {number}: expected a piece, a space and its count, not {line!r}")
+        if threshold is None or int(count) >= threshold:
+            pieces.add(piece)
+    if not pieces:
+        raise InputError(f"{path}: no piece comes {threshold} times or more" if threshold else f"{path} is empty")
+    return frozenset(pieces)

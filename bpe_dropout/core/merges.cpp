@@ -1,0 +1,187 @@
+#include "merges.h"
+
+#include <unordered_map>
+
+namespace bpe {
+
+namespace {
+
+const std::string kEndMark = "</w>";
+
+bool ends_word(const std::string& symbol) {
+  return symbol.size() >= kEndMark.size() &&
+         symbol.compare(symbol.size() - kEndMark.size(), kEndMark.size(), kEndMark) == 0;
+}
+
+std::string without_end(const std::string& symbol) {
+  return symbol.size() >= kEndMark.size() ? symbol.substr(0, symbol.size() - kEndMark.size()) : "";
+}
+
+// subword-nmt's treatment of pieces that are not in the vocabulary: merges are undone until all
+// pieces are in it, or are characters.
+class Unmerge {
+ public:
+  Unmerge(const std::vector<std::pair<std::string, std::string>>& pairs, const std::string& separator,
+          const std::unordered_set<std::string>& vocabulary)
+      : separator_(separator), vocabulary_(vocabulary) {
+    // Of several pairs with the same concatenation, subword-nmt undoes the one whose last line in the
+    // codes comes first.
+    std::unordered_set<std::string> seen;
+    for (auto pair = pairs.rbegin(); pair != pairs.rend(); ++pair) {
+      if (seen.insert(pair->first + ' ' + pair->second).second) {
+        merged_from_[pair->first + pair->second] = &*pair;
+      }
+    }
+  }
+
+  void split(const std::string& piece, bool final, std::vector<std::string>& out) const {
+    std::vector<std::pair<std::string, bool>> todo{{piece, final}};
+    while (!todo.empty()) {
+      auto [text, at_end] = std::move(todo.back());
+      todo.pop_back();
+      const bool known = vocabulary_.count(at_end ? text : text + separator_) != 0;
+      const auto found = merged_from_.find(at_end ? text + kEndMark : text);
+      if (known || text.empty() || found == merged_from_.end()) {
+        out.push_back(text);
+        continue;
+      }
+      const auto& [left, right] = *found->second;
+      todo.emplace_back(at_end ? without_end(right) : right, at_end);
+      todo.emplace_back(left, false);
+    }
+  }
+
+ private:
+  const std::string& separator_;
+  const std::unordered_set<std::string>& vocabulary_;
+  std::unordered_map<std::string, const std::pair<std::string, std::string>*> merged_from_;
+};
+
+// The code point of a string that is one character; nothing otherwise.
+std::optional<u32> only_character(std::string_view text) {
+  if (text.empty() || character_size(text.data(), text.data() + text.size()) != text.size()) return {};
+  const char* at = text.data();
+  return next_character(at);
+}
+
+void set_at(std::vector<Symbol>& symbols, u32 c, Symbol symbol) {
+  if (symbols.size() <= c) symbols.resize(c + 1, kForeign);
+  symbols[c] = symbol;
+}
+
+}  // namespace
+
+Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, bool final_is_suffix,
+               std::string separator, const std::optional<std::unordered_set<std::string>>& vocabulary)
+    : final_is_suffix_(final_is_suffix), separator_(std::move(separator)) {
+  Words symbols;
+  int bits = 4;
+  while ((std::size_t{1} << bits) < pairs.size() * 3) ++bits;
+  slots_.resize(std::size_t{1} << bits);
+  mask_ = slots_.size() - 1;
+  shift_ = 64 - bits;
+  for (const auto& [left, right] : pairs) {
+    const u64 pair = static_cast<u64>(symbols.add(left)) << 32 | symbols.add(right);
+    const Symbol merged = symbols.add(left + right);
+    insert(pair, static_cast<Rank>(results_.size()));
+    results_.push_back(merged);
+  }
+  for (u32 s = 0, known = static_cast<u32>(symbols.size()); s < known; ++s) {
+    const std::string text(symbols[s]);
+    if (ends_word(text) && text.size() > kEndMark.size()) symbols.add(without_end(text));
+  }
+
+  for (u32 s = 0; s < symbols.size(); ++s) {
+    const std::string text(symbols[s]);
+    if (const auto c = only_character(text)) set_at(within_, *c, s);
+    if (!ends_word(text)) continue;
+    if (text == kEndMark) end_ = s;
+    if (const auto c = only_character(without_end(text))) set_at(final_, *c, s);
+  }
+
+  std::optional<Unmerge> unmerge;
+  if (vocabulary && !vocabulary->empty()) unmerge.emplace(pairs, separator_, *vocabulary);
+  Words pieces;
+  for (int place = 0; place < kPlaces; ++place) {
+    Spelling& spelling = spellings_[place];
+    const bool final = place != kWithin;
+    const bool joined = place == kWithin || place == kEndJoined || place == kBareEndJoined;
+    for (u32 s = 0; s < symbols.size(); ++s) {
+      spelling.begins.push_back(static_cast<u32>(spelling.pieces.size()));
+      std::string text(symbols[s]);
+      if ((place == kEnd || place == kEndJoined) && ends_word(text)) text = without_end(text);
+      std::vector<std::string> split;
+      if (unmerge) {
+        unmerge->split(text, final, split);
+      } else {
+        split.push_back(text);
+      }
+      for (std::size_t i = 0; i < split.size(); ++i) {
+        const bool goes_on = joined || i + 1 < split.size();
+        spelling.pieces.push_back(pieces.add(goes_on ? split[i] + separator_ : split[i]));
+      }
+    }
+    spelling.begins.push_back(static_cast<u32>(spelling.pieces.size()));
+  }
+  for (u32 p = 0; p < pieces.size(); ++p) strings_.emplace_back(pieces[p]);
+  const u32 empty = pieces.find("");
+  if (empty != Words::kNone) empty_ = empty;
+}
+
+void Merges::insert(u64 pair, Rank rank) {
+  for (std::size_t at = home(pair);; at = (at + 1) & mask_) {
+    if (slots_[at].pair == pair) return;
+    if (slots_[at].rank == kNoMerge) {
+      slots_[at] = {pair, rank};
+      return;
+    }
+  }
+}
+
+void Merges::start(std::string_view text, std::vector<Symbol>& symbols) const {
+  symbols.clear();
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    const u32 c = next_character(at);
+    const auto& known = final_is_suffix_ && at == end ? final_ : within_;
+    const Symbol symbol = c < known.size() ? known[c] : kForeign;
+    symbols.push_back(symbol == kForeign ? kForeign | c : symbol);
+  }
+  if (!final_is_suffix_) symbols.push_back(end_);
+}
+
+void Merges::pieces(const Symbol* symbols, std::size_t size, bool last, std::vector<Piece>& out) const {
+  Place place = last ? kEnd : kEndJoined;
+  if (!final_is_suffix_ && symbols[size - 1] == end_) {
+    --size;
+    place = last ? kBareEnd : kBareEndJoined;
+  }
+  for (std::size_t i = 0; i + 1 < size; ++i) put(symbols[i], kWithin, out);
+  put(symbols[size - 1], place, out);
+}
+
+void Merges::put(Symbol symbol, Place place, std::vector<Piece>& out) const {
+  if (symbol & kForeign) {
+    out.push_back(symbol | (place == kEnd || place == kBareEnd ? 0 : kJoined));
+    return;
+  }
+  const Spelling& spelling = spellings_[place];
+  for (u32 i = spelling.begins[symbol]; i < spelling.begins[symbol + 1]; ++i) {
+    out.push_back(spelling.pieces[i]);
+  }
+}
+
+void Merges::append(const Word& word, Piece piece, std::string& out) const {
+  if (piece & kForeign) {
+    append_character(out, piece & 0x1FFFFF);
+  } else if (piece & kFixed) {
+    out += (*word.parts)[piece & ~(kFixed | kJoined)].text;
+  } else {
+    out += strings_[piece];
+    return;
+  }
+  if (piece & kJoined) out += separator_;
+}
+
+}  // namespace bpe

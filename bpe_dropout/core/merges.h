@@ -1,0 +1,109 @@
+// A merge table: which pairs of symbols merge, in which order, and what the pieces look like.
+//
+// Symbols are numbered strings, so that two ways to the same string are the same symbol, as in
+// subword-nmt. A word enters as the symbols of its characters and leaves as pieces: strings with the
+// separator where the word goes on. Deliberately not here: reading files, regular expressions (both
+// are Python's), and chance (random.h, draw.h).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "text.h"
+
+namespace bpe {
+
+using Symbol = u32;
+using Rank = std::int32_t;
+
+constexpr Rank kNoMerge = 0x7FFFFFFF;
+
+// A character that the merge table does not know: this bit and its code point. It never merges.
+constexpr Symbol kForeign = 0x80000000;
+constexpr Symbol kForeignEnd = kForeign | 0x1FFFFF;  // "</w>", where the table does not know it
+
+// A piece is a number: of a string that the merge table can produce; or kForeign and a code point,
+// for a character by itself; or kFixed and the number of the word's part that a glossary protects.
+// kJoined says, of the latter two, that the separator follows.
+using Piece = u32;
+constexpr Piece kFixed = 0x40000000;
+constexpr Piece kJoined = 0x20000000;
+
+// A word, or what glossaries leave of one: fixed parts are pieces as they are.
+struct Part {
+  std::string text;
+  bool fixed;
+};
+struct Word {
+  std::string_view text;
+  const std::vector<Part>* parts = nullptr;  // null: the whole text is one part
+};
+
+class Merges {
+ public:
+  // `final_is_suffix`: the last character carries "</w>" (codes of version 0.2); else "</w>" is a
+  // symbol of its own (version 0.1). A pair that comes twice counts where it comes first.
+  Merges(const std::vector<std::pair<std::string, std::string>>& pairs, bool final_is_suffix,
+         std::string separator, const std::optional<std::unordered_set<std::string>>& vocabulary);
+
+  Rank rank(Symbol left, Symbol right) const {
+    if ((left | right) & kForeign) return kNoMerge;
+    const u64 pair = static_cast<u64>(left) << 32 | right;
+    for (std::size_t at = home(pair);; at = (at + 1) & mask_) {
+      const Slot& slot = slots_[at];
+      if (slot.pair == pair) return slot.rank;
+      if (slot.rank == kNoMerge) return kNoMerge;
+    }
+  }
+  Symbol result(Rank rank) const { return results_[static_cast<std::size_t>(rank)]; }
+
+  // The symbols that a part of more than one character starts from.
+  void start(std::string_view text, std::vector<Symbol>& symbols) const;
+
+  // Adds the pieces of a part's final symbols. `last`: the word ends with this part.
+  void pieces(const Symbol* symbols, std::size_t size, bool last, std::vector<Piece>& out) const;
+
+  // Appends a piece of `word` as text, with its separator. An empty piece is possible: subword-nmt
+  // makes one where a vocabulary splits the "</w>" off a word, with codes of version 0.1.
+  void append(const Word& word, Piece piece, std::string& out) const;
+  bool empty(Piece piece) const { return piece == empty_; }
+
+  std::size_t known_pieces() const { return strings_.size(); }
+  const std::string& separator() const { return separator_; }
+
+ private:
+  struct Slot {
+    u64 pair = ~0ULL;
+    Rank rank = kNoMerge;
+  };
+  // Where a symbol stands decides how it is written: within a part; at its end, with "</w>" to take
+  // off; at its end, with "</w>" already gone. The latter two twice: the word ends, or goes on.
+  enum Place { kWithin, kEnd, kBareEnd, kEndJoined, kBareEndJoined, kPlaces };
+  struct Spelling {
+    std::vector<u32> begins;
+    std::vector<Piece> pieces;
+  };
+
+  std::size_t home(u64 pair) const { return (pair * 0x9E3779B97F4A7C15ULL) >> shift_; }
+  void insert(u64 pair, Rank rank);
+  void spell(const std::vector<std::string>& symbols, const Words& pieces_seen);
+  void put(Symbol symbol, Place place, std::vector<Piece>& out) const;
+
+  bool final_is_suffix_;
+  std::string separator_;
+  std::vector<Slot> slots_;
+  std::size_t mask_ = 0;
+  int shift_ = 0;
+  std::vector<Symbol> results_;
+  std::vector<Symbol> within_, final_;  // by code point; beyond the end: foreign
+  Symbol end_ = kForeignEnd;
+  std::vector<std::string> strings_;  // of the known pieces
+  Spelling spellings_[kPlaces];
+  Piece empty_ = 0xFFFFFFFF;
+};
+
+}  // namespace bpe

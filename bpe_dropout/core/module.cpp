@@ -1,0 +1,379 @@
+// The Python face of the core: conversions, keeping arrays alive, and letting go of the interpreter's
+// lock. All checks of what a user hands in are made in Python, in the modules above this one.
+#include <pybind11/functional.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "stream.h"
+
+namespace py = pybind11;
+using namespace bpe;
+
+namespace {
+
+template <class T>
+using Array = py::array_t<T, py::array::c_style>;
+
+py::str to_str(const std::string& text) { return py::str(text.data(), text.size()); }
+
+std::string_view view(const py::bytes& bytes) {
+  char* data = nullptr;
+  py::ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(bytes.ptr(), &data, &size) != 0) throw py::error_already_set();
+  return {data, static_cast<std::size_t>(size)};
+}
+
+py::array to_array(Buffer buffer) {
+  const auto size = static_cast<py::ssize_t>(buffer.size());
+  std::int32_t* const data = buffer.release();
+  if (!data) return Array<std::int32_t>(0);
+  return Array<std::int32_t>(size, data, py::capsule(data, [](void* held) { std::free(held); }));
+}
+
+template <class T>
+py::array to_array(std::vector<T> values) {
+  auto* const held = new std::vector<T>(std::move(values));
+  return Array<T>(static_cast<py::ssize_t>(held->size()), held->data(),
+                  py::capsule(held, [](void* h) { delete static_cast<std::vector<T>*>(h); }));
+}
+
+using PyParts = std::vector<std::pair<std::string, bool>>;
+
+std::vector<Part> to_parts(const PyParts& given) {
+  std::vector<Part> parts;
+  for (const auto& [text, fixed] : given) parts.push_back({text, fixed});
+  return parts;
+}
+
+Divide to_divide(const py::object& callable) {
+  if (callable.is_none()) return {};
+  // Held by a pointer that takes the lock to let go, since a stream may die without it.
+  std::shared_ptr<py::object> held(new py::object(callable), [](py::object* object) {
+    py::gil_scoped_acquire lock;
+    delete object;
+  });
+  return [held](std::string_view word) {
+    py::gil_scoped_acquire lock;
+    return to_parts((*held)(py::str(word.data(), word.size())).cast<PyParts>());
+  };
+}
+
+py::list piece_strings(const Merges& merges, const Word& word, const std::vector<Piece>& pieces) {
+  py::list strings;
+  for (const Piece piece : pieces) {
+    std::string text;
+    merges.append(word, piece, text);
+    strings.append(to_str(text));
+  }
+  return strings;
+}
+
+struct PyWord {
+  PyWord(std::string word, const PyParts& given) : text(std::move(word)), parts(to_parts(given)) {}
+  Word word() const { return {text, parts.empty() ? nullptr : &parts}; }
+  std::string text;
+  std::vector<Part> parts;
+};
+
+py::list draw_pieces(const Merges& merges, const PyWord& word, double p, const Key& key, u64 position) {
+  Scratch scratch;
+  Decoder decoder(key, position, key.first(position));
+  draw(merges, word.word(), Dropout(p), &decoder, scratch);
+  return piece_strings(merges, word.word(), scratch.pieces);
+}
+
+py::list segment(const Merges& merges, const std::string& line, Split split, const py::object& divide, double p,
+                 const Key& key) {
+  const Divide divided = to_divide(divide);
+  const Dropout dropout(p);
+  Scratch scratch;
+  py::list strings;
+  u64 position = 0;
+  for_each_word(line, split, [&](std::string_view text) {
+    std::vector<Part> parts;
+    if (divided) parts = divided(text);
+    const Word word{text, parts.empty() ? nullptr : &parts};
+    Decoder decoder(key, position, key.first(position));
+    draw(merges, word, dropout, &decoder, scratch);
+    for (const auto& string : piece_strings(merges, word, scratch.pieces)) strings.append(string);
+    ++position;
+  });
+  return strings;
+}
+
+py::list distribution_of(const Merges& merges, const PyWord& word, double p, std::size_t most) {
+  py::list outcomes;
+  for (const auto& [pieces, probability] : distribution(merges, word.word(), p, most)) {
+    outcomes.append(py::make_tuple(py::tuple(piece_strings(merges, word.word(), pieces)), probability));
+  }
+  return outcomes;
+}
+
+double expected_length(const Merges& merges, const PyWord& word, double p, std::size_t most) {
+  double length = 0;
+  for (const auto& [pieces, probability] : distribution(merges, word.word(), p, most)) {
+    length += probability * static_cast<double>(pieces.size());
+  }
+  return length;
+}
+
+// What a table of `word` answers, and what draw() answers, to the same numbers.
+py::list table_of(const Merges& merges, const PyWord& word, double p, double finest) {
+  Tables tables;
+  const auto ref = tables.add(merges, word.word(), Dropout(p), finest,
+                              [](const Word&, Piece piece) { return static_cast<std::int64_t>(piece); });
+  py::list outcomes;
+  if (!ref) return outcomes;
+  for (const auto& [pieces, probability] : tables.probabilities(ref)) {
+    outcomes.append(py::make_tuple(py::tuple(piece_strings(merges, word.word(), pieces)), probability));
+  }
+  return outcomes;
+}
+
+py::tuple table_against_draw(const Merges& merges, const PyWord& word, double p, double finest, u64 seed,
+                             std::size_t draws) {
+  Tables tables;
+  const Dropout dropout(p);
+  const auto ref = tables.add(merges, word.word(), dropout, finest,
+                              [](const Word&, Piece piece) { return static_cast<std::int64_t>(piece); });
+  std::size_t answered = 0, differing = 0;
+  Scratch scratch;
+  for (std::size_t i = 0; ref && i < draws; ++i) {
+    const Key key{seed, 0, 0, i};
+    const Find find = tables.find(ref, key.first(0));
+    if (find == kUnresolved) continue;
+    ++answered;
+    Decoder decoder(key, 0, key.first(0));
+    draw(merges, word.word(), dropout, &decoder, scratch);
+    const u32* const ids = tables.ids(ref) + ids_begin(find);
+    differing += !std::equal(ids, ids + ids_count(find), scratch.pieces.begin(), scratch.pieces.end());
+  }
+  return py::make_tuple(answered, differing);
+}
+
+class Index {
+ public:
+  explicit Index(Split split) : split_(split) {}
+
+  // The word numbers of the text and, for each line, how many words there are up to its end.
+  py::tuple add(const py::bytes& text) {
+    const std::string_view all = view(text);
+    std::vector<u32> ids;
+    std::vector<u64> ends;
+    {
+      py::gil_scoped_release unlock;
+      check_text(all);
+      ids.reserve(all.size() / 5);
+      for_each_line(all, [&](std::string_view line) {
+        for_each_word(line, split_, [&](std::string_view word) {
+          const u32 id = words_.add(word);
+          if (id == counts_.size()) counts_.push_back(0);
+          ++counts_[id];
+          ids.push_back(id);
+        });
+        ends.push_back(ids.size());
+      });
+    }
+    return py::make_tuple(to_array(std::move(ids)), to_array(std::move(ends)));
+  }
+
+  py::bytes bytes() const { return py::bytes(words_.bytes()); }
+  py::array ends() const { return to_array(std::vector<u64>(words_.ends())); }
+  py::array counts() const { return to_array(std::vector<u64>(counts_)); }
+
+ private:
+  Split split_;
+  Words words_;
+  std::vector<u64> counts_;
+};
+
+// A sampler and the arrays that it reads.
+template <class S>
+struct Held {
+  std::vector<py::object> arrays;
+  std::unique_ptr<S> sampler;
+
+  void check(const Array<std::int64_t>& listed, std::size_t first, std::size_t count) const {
+    const std::size_t sentences = sampler->corpus().sentences;
+    bool fits = first + count <= sentences;
+    if (listed.size()) {
+      fits = true;
+      for (py::ssize_t i = 0; i < listed.size(); ++i) {
+        fits = fits && listed.at(i) >= 0 && static_cast<std::size_t>(listed.at(i)) < sentences;
+      }
+    }
+    if (!fits) throw py::index_error("no such sentence: the corpus has " + std::to_string(sentences));
+  }
+
+  static Selection select(const Array<std::int64_t>& listed, std::size_t first, std::size_t count) {
+    if (!listed.size()) return {first, count, nullptr};
+    return {0, static_cast<std::size_t>(listed.size()), listed.data()};
+  }
+
+  py::array lengths(const Key& key, std::size_t first, std::size_t count, const Array<std::int64_t>& listed,
+                    int threads) const {
+    check(listed, first, count);
+    const Selection which = select(listed, first, count);
+    Array<std::int32_t> out(static_cast<py::ssize_t>(which.count));
+    std::int32_t* const data = out.mutable_data();
+    py::gil_scoped_release unlock;
+    sampler->lengths(key, which, threads, data);
+    py::gil_scoped_acquire lock;
+    return std::move(out);
+  }
+
+  py::tuple ids(const Key& key, std::size_t first, std::size_t count, const Array<std::int64_t>& listed,
+                int threads) const {
+    check(listed, first, count);
+    const Selection which = select(listed, first, count);
+    Array<std::int64_t> ends(static_cast<py::ssize_t>(which.count) + 1);
+    std::int64_t* const data = ends.mutable_data();
+    Buffer buffer = [&] {
+      py::gil_scoped_release unlock;
+      return sampler->ids(key, which, threads, data);
+    }();
+    return py::make_tuple(to_array(std::move(buffer)), ends);
+  }
+};
+
+struct PyCorpus {
+  Array<u32> words;
+  Array<u64> sentence_ends;
+  Array<u8> bytes;
+  Array<u64> type_ends;
+
+  Corpus corpus() const {
+    return {words.data(), sentence_ends.data(), static_cast<std::size_t>(sentence_ends.size()) - 1,
+            reinterpret_cast<const char*>(bytes.data()), type_ends.data(),
+            static_cast<std::size_t>(type_ends.size()) - 1};
+  }
+};
+
+using HeldDropout = Held<DropoutSampler>;
+using HeldList = Held<ListSampler>;
+
+HeldDropout make_dropout_sampler(const PyCorpus& corpus, const Array<u64>& counts,
+                                 std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids,
+                                 const std::unordered_map<u32, PyParts>& parts, double p, std::size_t memory,
+                                 int threads, std::int32_t eos) {
+  DropoutSampler::Parts divided;
+  for (const auto& [type, given] : parts) divided[type] = to_parts(given);
+  HeldDropout held{{corpus.words, corpus.sentence_ends, corpus.bytes, corpus.type_ends}, nullptr};
+  const Corpus seen = corpus.corpus();
+  const u64* const how_often = counts.data();
+  py::gil_scoped_release unlock;
+  held.sampler = std::make_unique<DropoutSampler>(seen, std::move(merges), std::move(ids), std::move(divided), p,
+                                                  how_often, memory, threads, eos);
+  return held;
+}
+
+template <class T>
+std::vector<T> copy(const Array<T>& array) {
+  return {array.data(), array.data() + array.size()};
+}
+
+HeldList make_list_sampler(const py::object& corpus, std::size_t sentences, const Array<u64>& outcome_ends,
+                           const Array<u64>& cumulated, const Array<u64>& id_ends, const Array<std::int32_t>& ids,
+                           std::int32_t eos) {
+  HeldList held;
+  Corpus seen;
+  seen.sentences = sentences;
+  if (!corpus.is_none()) {
+    const auto& given = corpus.cast<const PyCorpus&>();
+    held.arrays = {given.words, given.sentence_ends, given.bytes, given.type_ends};
+    seen = given.corpus();
+  }
+  held.sampler = std::make_unique<ListSampler>(seen, copy(outcome_ends), copy(cumulated), copy(id_ends), copy(ids), eos);
+  return held;
+}
+
+template <class H>
+void bind_drawing(py::class_<H>& c) {
+  c.def("lengths", &H::lengths).def("ids", &H::ids);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, m) {
+  static PyObject* const invalid_text = PyErr_NewException("bpe_dropout._core.InvalidText", PyExc_ValueError, nullptr);
+  m.attr("InvalidText") = py::reinterpret_borrow<py::object>(invalid_text);
+  py::register_exception_translator([](std::exception_ptr error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const InvalidText& bad) {
+      PyErr_SetObject(invalid_text, py::make_tuple(bad.line, bad.byte).ptr());
+    }
+  });
+  py::register_exception<TooManyStates>(m, "TooManyStates", PyExc_ValueError);
+
+  py::enum_<Split>(m, "Split").value("SPACES", Split::kSpaces).value("WHITESPACE", Split::kWhitespace);
+
+  py::class_<Key>(m, "Key").def(py::init([](u64 seed, u64 epoch, u64 side, u64 sentence) {
+    return Key{seed, epoch, side, sentence};
+  }));
+  m.def("philox", [](const Block& counter, const std::array<u64, 2>& key) { return philox(counter, key); });
+  m.def("first", [](const Key& key, u64 position) { return key.first(position); });
+  m.def("choose", [](const Array<u64>& cumulated, const Key& key, u64 position) {
+    return ListSampler::choose(cumulated.data(), cumulated.data() + cumulated.size(), key.first(position));
+  });
+
+  py::class_<Merges, std::shared_ptr<Merges>>(m, "Merges")
+      .def(py::init<const std::vector<std::pair<std::string, std::string>>&, bool, std::string,
+                    const std::optional<std::unordered_set<std::string>>&>());
+  py::class_<Ids, std::shared_ptr<Ids>>(m, "Ids")
+      .def(py::init<std::shared_ptr<Merges>, const std::vector<std::pair<std::string, std::int32_t>>&,
+                    std::int32_t>());
+  py::class_<PyWord>(m, "Word").def(py::init<std::string, const PyParts&>());
+
+  m.def("draw", &draw_pieces);
+  m.def("segment", &segment);
+  m.def("distribution", &distribution_of);
+  m.def("expected_length", &expected_length);
+  m.def("table", &table_of);
+  m.def("table_against_draw", &table_against_draw);
+
+  py::class_<Streams>(m, "Streams")
+      .def(py::init([](std::shared_ptr<Merges> merges, std::shared_ptr<Ids> ids, double p, Split split,
+                       const py::object& divide, std::size_t memory, std::size_t threads) {
+        return std::make_unique<Streams>(merges, ids, p, split, to_divide(divide), memory, threads);
+      }))
+      .def("text",
+           [](Streams& streams, const py::bytes& text, const Key& key) {
+             const std::string_view all = view(text);
+             const std::string out = [&] {
+               py::gil_scoped_release unlock;
+               return streams.text(all, key);
+             }();
+             return py::bytes(out);
+           })
+      .def("ids", [](Streams& streams, const py::bytes& text, const Key& key) {
+        const std::string_view all = view(text);
+        std::vector<std::int64_t> ends;
+        Buffer buffer = [&] {
+          py::gil_scoped_release unlock;
+          return streams.ids(all, key, ends);
+        }();
+        return py::make_tuple(to_array(std::move(buffer)), to_array(std::move(ends)));
+      });
+
+  py::class_<Index>(m, "Index")
+      .def(py::init<Split>())
+      .def("add", &Index::add)
+      .def("bytes", &Index::bytes)
+      .def("ends", &Index::ends)
+      .def("counts", &Index::counts);
+
+  py::class_<PyCorpus>(m, "Corpus")
+      .def(py::init([](Array<u32> words, Array<u64> sentence_ends, Array<u8> bytes, Array<u64> type_ends) {
+        return PyCorpus{std::move(words), std::move(sentence_ends), std::move(bytes), std::move(type_ends)};
+      }));
+  py::class_<HeldDropout> dropout(m, "DropoutSampler");
+  dropout.def(py::init(&make_dropout_sampler))
+      .def_property_readonly("memory", [](const HeldDropout& held) { return held.sampler->memory(); })
+      .def_property_readonly("tables", [](const HeldDropout& held) { return held.sampler->tables(); });
+  bind_drawing(dropout);
+  py::class_<HeldList> list(m, "ListSampler");
+  list.def(py::init(&make_list_sampler));
+  bind_drawing(list);
+}

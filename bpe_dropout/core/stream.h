@@ -1,0 +1,98 @@
+// Text in, text or ids out, in one go: for commands and for text that is seen once. Words are
+// remembered, and those that keep coming back get tables; what is drawn is what draw() draws.
+#pragma once
+
+#include <functional>
+
+#include "sampler.h"
+
+namespace bpe {
+
+struct InvalidText : std::runtime_error {
+  InvalidText(u64 line, u64 byte)
+      : std::runtime_error("invalid UTF-8"), line(line), byte(byte) {}
+  u64 line, byte;  // from 0, of the text handed over; byte within the line
+};
+
+// Throws InvalidText, if it is.
+void check_text(std::string_view text);
+
+// How glossaries divide a word; empty if they leave it alone.
+using Divide = std::function<std::vector<Part>(std::string_view)>;
+
+class Stream {
+ public:
+  // With `ids`, ids() may be called; without, text().
+  Stream(std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids, double p, Split split, Divide divide,
+         std::size_t memory)
+      : merges_(std::move(merges)),
+        ids_(std::move(ids)),
+        dropout_(p),
+        split_(split),
+        divide_(std::move(divide)),
+        memory_(memory) {}
+
+  // key.sentence is the number of the first line.
+  void text(std::string_view text, Key key, std::string& out);
+  // `ends` gets the end of each line in `out`.
+  void ids(std::string_view text, Key key, Buffer& out, std::vector<std::int64_t>& ends);
+
+ private:
+  struct Known {
+    u64 rendered_begin = 0;
+    u32 rendered_size = 0;
+    u32 count = 0;
+    Tables::Ref table = 0;
+    u32 parts = 0;  // 0: not divided; else its number in parts_, from 1
+  };
+
+  u32 meet(std::string_view word);
+  Word word(u32 known) const {
+    const u32 parts = known_[known].parts;
+    return {words_[known], parts ? &parts_[parts - 1] : nullptr};
+  }
+  // Calls with_find(known, find) if a table has the answer, else with_pieces(pieces).
+  template <class F, class G>
+  void draw_word(const Key& key, u64 position, u64 first, u32 known, F&& with_find, G&& with_pieces);
+  void line_text(std::string_view line, const Key& key, std::string& out);
+  void line_words(std::string_view line, const Key& key, std::string& out);
+  void append_plain(u32 known, std::string& out);
+  void forget_if_too_much();
+
+  std::shared_ptr<const Merges> merges_;
+  std::shared_ptr<const Ids> ids_;
+  Dropout dropout_;
+  Split split_;
+  Divide divide_;
+  std::size_t memory_;
+
+  Words words_;
+  std::vector<Known> known_;
+  std::deque<std::vector<Part>> parts_;
+  Tables tables_;
+  std::string rendered_;
+  Scratch scratch_;
+};
+
+// The same on several threads: each takes a share of the lines, and remembers its own words.
+class Streams {
+ public:
+  Streams(std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids, double p, Split split,
+          const Divide& divide, std::size_t memory, std::size_t threads) {
+    for (std::size_t i = 0; i < threads; ++i) {
+      streams_.emplace_back(merges, ids, p, split, divide, memory / threads);
+    }
+  }
+
+  std::string text(std::string_view text, const Key& key);
+  Buffer ids(std::string_view text, const Key& key, std::vector<std::int64_t>& ends);
+
+ private:
+  // Calls work(i, lines, key) for the share of each stream.
+  void share(std::string_view text, const Key& key,
+             const std::function<void(std::size_t, std::string_view, const Key&)>& work);
+
+  std::deque<Stream> streams_;
+};
+
+}  // namespace bpe

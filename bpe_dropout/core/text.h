@@ -1,0 +1,265 @@
+// Text as bytes: valid UTF-8 or not, where lines and words end, and numbering distinct words.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "random.h"
+
+namespace bpe {
+
+constexpr std::size_t kValid = static_cast<std::size_t>(-1);
+
+// The number of bytes of the valid character at `at`, 0 if there is none. Strict, as Python is: no
+// surrogates, nothing overlong, nothing past U+10FFFF.
+inline std::size_t character_size(const char* at, const char* end) {
+  const auto byte = [&](int i) { return static_cast<u8>(at[i]); };
+  const auto continues = [&](int i) { return (byte(i) & 0xC0) == 0x80; };
+  const std::size_t left = static_cast<std::size_t>(end - at);
+  const u8 lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2) return 0;
+  if (lead < 0xE0) return left >= 2 && continues(1) ? 2 : 0;
+  if (lead < 0xF0) {
+    if (left < 3 || !continues(1) || !continues(2)) return 0;
+    if (lead == 0xE0 && byte(1) < 0xA0) return 0;
+    if (lead == 0xED && byte(1) >= 0xA0) return 0;
+    return 3;
+  }
+  if (lead < 0xF5) {
+    if (left < 4 || !continues(1) || !continues(2) || !continues(3)) return 0;
+    if (lead == 0xF0 && byte(1) < 0x90) return 0;
+    if (lead == 0xF4 && byte(1) >= 0x90) return 0;
+    return 4;
+  }
+  return 0;
+}
+
+// Where the first byte stands that is not valid UTF-8; kValid if there is none.
+inline std::size_t first_invalid(std::string_view text) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    if (end - at >= 8) {
+      u64 eight;
+      std::memcpy(&eight, at, 8);
+      if ((eight & 0x8080808080808080ULL) == 0) {
+        at += 8;
+        continue;
+      }
+    }
+    const std::size_t size = character_size(at, end);
+    if (size == 0) return static_cast<std::size_t>(at - text.data());
+    at += size;
+  }
+  return kValid;
+}
+
+// The code point at `at`, of text known to be valid; moves `at` past it.
+inline u32 next_character(const char*& at) {
+  const auto byte = [&](int i) { return static_cast<u32>(static_cast<u8>(at[i])); };
+  const u32 lead = byte(0);
+  if (lead < 0x80) {
+    at += 1;
+    return lead;
+  }
+  if (lead < 0xE0) {
+    const u32 c = (lead & 0x1F) << 6 | (byte(1) & 0x3F);
+    at += 2;
+    return c;
+  }
+  if (lead < 0xF0) {
+    const u32 c = (lead & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
+    at += 3;
+    return c;
+  }
+  const u32 c = (lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
+  at += 4;
+  return c;
+}
+
+inline void append_character(std::string& out, u32 c) {
+  const auto put = [&](u32 byte) { out.push_back(static_cast<char>(byte)); };
+  if (c < 0x80) {
+    put(c);
+  } else if (c < 0x800) {
+    put(0xC0 | c >> 6), put(0x80 | (c & 0x3F));
+  } else if (c < 0x10000) {
+    put(0xE0 | c >> 12), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
+  } else {
+    put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F)), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
+  }
+}
+
+// The number of bytes of the white space at `at`, 0 if there is none: what Python's \s matches.
+inline std::size_t space_size(const char* at, const char* end) {
+  const auto byte = [&](int i) { return static_cast<u8>(at[i]); };
+  const u8 lead = byte(0);
+  if (lead < 0x80) return (lead >= 0x09 && lead <= 0x0D) || (lead >= 0x1C && lead <= 0x20) ? 1 : 0;
+  if (lead == 0xC2 && end - at >= 2) return byte(1) == 0x85 || byte(1) == 0xA0 ? 2 : 0;
+  if (end - at < 3) return 0;
+  if (lead == 0xE1) return byte(1) == 0x9A && byte(2) == 0x80 ? 3 : 0;    // U+1680
+  if (lead == 0xE3) return byte(1) == 0x80 && byte(2) == 0x80 ? 3 : 0;    // U+3000
+  if (lead != 0xE2) return 0;
+  if (byte(1) == 0x81) return byte(2) == 0x9F ? 3 : 0;                    // U+205F
+  if (byte(1) != 0x80) return 0;
+  return byte(2) <= 0x8A || byte(2) == 0xA8 || byte(2) == 0xA9 || byte(2) == 0xAF ? 3 : 0;
+}
+
+// How a line falls into words.
+enum class Split {
+  kSpaces,      // at U+0020 alone, as subword-nmt does
+  kWhitespace,  // at runs of \s, as fairseq does
+};
+
+// Calls word(string_view) for each word of a line.
+template <class F>
+void for_each_word(std::string_view line, Split split, F&& word) {
+  const char* at = line.data();
+  const char* const end = at + line.size();
+  if (split == Split::kSpaces) {
+    while (at < end) {
+      while (at < end && *at == ' ') ++at;
+      const char* const begin = at;
+      while (at < end && *at != ' ') ++at;
+      if (at > begin) word(std::string_view(begin, static_cast<std::size_t>(at - begin)));
+    }
+    return;
+  }
+  while (at < end) {
+    std::size_t space;
+    while (at < end && (space = space_size(at, end)) != 0) at += space;
+    const char* const begin = at;
+    while (at < end) {
+      const u8 byte = static_cast<u8>(*at);
+      // Only these bytes can begin white space; all others belong to the word.
+      if (byte <= 0x20 || byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3)) {
+        if (space_size(at, end) != 0) break;
+      }
+      ++at;
+    }
+    if (at > begin) word(std::string_view(begin, static_cast<std::size_t>(at - begin)));
+  }
+}
+
+// Calls line(string_view) for each line, split at \n only, without the \n. A last line without a
+// \n counts; nothing after the last \n does not.
+template <class F>
+void for_each_line(std::string_view text, F&& line) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    const void* found = std::memchr(at, '\n', static_cast<std::size_t>(end - at));
+    const char* const stop = found ? static_cast<const char*>(found) : end;
+    line(std::string_view(at, static_cast<std::size_t>(stop - at)));
+    at = stop + 1;
+  }
+}
+
+inline u64 hash_bytes(const char* at, std::size_t size) {
+  constexpr u64 kA = 0x9E3779B97F4A7C15ULL, kB = 0xD6E8FEB86659FD93ULL;
+  const auto mix = [](u64 a, u64 b) {
+    const u128 product = static_cast<u128>(a) * b;
+    return static_cast<u64>(product) ^ static_cast<u64>(product >> 64);
+  };
+  const auto read = [](const char* from, std::size_t bytes) {
+    u64 value = 0;
+    std::memcpy(&value, from, bytes);
+    return value;
+  };
+  u64 hash = size * kB;
+  while (size > 16) {
+    hash = mix(read(at, 8) ^ kA, read(at + 8, 8) ^ hash);
+    at += 16;
+    size -= 16;
+  }
+  if (size > 8) {
+    return mix(read(at, 8) ^ kA ^ hash, read(at + size - 8, 8) ^ kB ^ hash);
+  }
+  u64 low;
+  if (size == 8) {
+    low = read(at, 8);
+  } else if (size >= 4) {
+    low = read(at, 4) << 32 | read(at + size - 4, 4);
+  } else if (size > 0) {
+    low = static_cast<u64>(static_cast<u8>(at[0])) << 16 | static_cast<u64>(static_cast<u8>(at[size / 2])) << 8 |
+          static_cast<u64>(static_cast<u8>(at[size - 1]));
+  } else {
+    low = 0;
+  }
+  return mix(low ^ kA, hash ^ kB);
+}
+
+// Numbers distinct strings in the order of their first appearance.
+class Words {
+ public:
+  Words() { slots_.resize(1024); }
+
+  static constexpr u32 kNone = 0xFFFFFFFF;
+
+  u32 find(std::string_view word) const {
+    const u64 hash = hash_bytes(word.data(), word.size());
+    const Slot& slot = slots_[locate(word, hash)];
+    return slot.id ? slot.id - 1 : kNone;
+  }
+
+  u32 add(std::string_view word) {
+    const u64 hash = hash_bytes(word.data(), word.size());
+    std::size_t at = locate(word, hash);
+    if (slots_[at].id) return slots_[at].id - 1;
+    const u32 id = static_cast<u32>(size());
+    bytes_.append(word);
+    ends_.push_back(bytes_.size());
+    slots_[at] = {static_cast<u32>(hash), id + 1};
+    if (ends_.size() * 2 > slots_.size()) grow();
+    return id;
+  }
+
+  std::string_view operator[](u32 id) const {
+    const u64 begin = ends_[id];
+    return std::string_view(bytes_).substr(begin, ends_[id + 1] - begin);
+  }
+
+  std::size_t size() const { return ends_.size() - 1; }
+  const std::string& bytes() const { return bytes_; }
+  const std::vector<u64>& ends() const { return ends_; }  // size() + 1 offsets, from 0
+  std::size_t memory() const { return bytes_.size() + ends_.size() * 8 + slots_.size() * sizeof(Slot); }
+
+ private:
+  struct Slot {
+    u32 hash = 0;
+    u32 id = 0;  // 0: empty
+  };
+
+  std::size_t locate(std::string_view word, u64 hash) const {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t at = (hash >> 32) & mask;; at = (at + 1) & mask) {
+      const Slot& slot = slots_[at];
+      if (slot.id == 0) return at;
+      if (slot.hash == static_cast<u32>(hash) && (*this)[slot.id - 1] == word) return at;
+    }
+  }
+
+  void grow() {
+    std::vector<Slot> bigger(slots_.size() * 2);
+    const std::size_t mask = bigger.size() - 1;
+    for (u32 id = 0; id < size(); ++id) {
+      const std::string_view word = (*this)[id];
+      const u64 hash = hash_bytes(word.data(), word.size());
+      std::size_t at = (hash >> 32) & mask;
+      while (bigger[at].id) at = (at + 1) & mask;
+      bigger[at] = {static_cast<u32>(hash), id + 1};
+    }
+    slots_.swap(bigger);
+  }
+
+  std::string bytes_;
+  std::vector<u64> ends_{0};
+  std::vector<Slot> slots_;
+};
+
+}  // namespace bpe

@@ -1,0 +1,69 @@
+"""Pieces and their ids: fairseq's dictionaries, read without fairseq.
+
+    the 120     ->  id 4
+    un@@ 57     ->  id 5
+
+A fairseq dictionary file names the pieces from id 4 on; 0 to 3 are <s>, <pad>, </s> and <unk>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import _core
+from .errors import InputError, read_lines
+from .segmenter import Segmenter
+
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Ids of pieces; a piece that is not in `ids` is `unk`.
+
+    >>> dictionary = Dictionary({"un@@": 4, "related": 5}, unk=3)
+    >>> dictionary["un@@"], dictionary["rel@@"]
+    (4, 3)
+    """
+
+    ids: Mapping[str, int]
+    unk: int
+    eos: int | None = None
+
+    def __post_init__(self) -> None:
+        for piece, number in [*self.ids.items(), ("unk", self.unk)]:
+            if not 0 <= number < 2**31:
+                raise InputError(f"the id of {piece!r} is {number}; ids are from 0 to {2**31 - 1}")
+
+    def __getitem__(self, piece: str) -> int:
+        return self.ids.get(piece, self.unk)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def bind(self, segmenter: Segmenter) -> _core.Ids:
+        """The ids of a segmenter's pieces, for the compiled core."""
+        return _core.Ids(segmenter._merges, list(self.ids.items()), self.unk)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Dictionary:
+        """Reads a fairseq dictionary file, `dict.en.txt`."""
+        # <unk> and </s> in a text are pieces that no dictionary has, not the symbols of that name.
+        ids: dict[str, int] = {}
+        number = len(SPECIAL)
+        for line_number, line in enumerate(read_lines(path, "a fairseq dictionary"), 1):
+            piece, _, count = line.rstrip("\r\n ").rpartition(" ")
+            overwrite = count == "#fairseq:overwrite"
+            if overwrite:
+                piece, _, count = piece.rpartition(" ")
+            if not piece or not count.lstrip("-").isdigit():
+                raise InputError(f"{path}, line {line_number}: expected a piece, a space and its count, not {line!r}")
+            if (piece in ids or piece in SPECIAL) and not overwrite:
+                raise InputError(
+                    f"{path}, line {line_number}: {piece!r} is in the dictionary already; fairseq refuses that too"
+                )
+            ids[piece] = number
+            number += 1
+        return cls(ids, unk=SPECIAL.index("<unk>"), eos=SPECIAL.index("</s>"))

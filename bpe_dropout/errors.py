@@ -1,0 +1,51 @@
+"""What goes wrong with what is handed in, as sentences: the file, the line, what to do."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+
+class InputError(ValueError):
+    """Input that cannot be used. Its text is meant for the user as it stands."""
+
+
+def check_dropout(p: float) -> float:
+    """p as a float from 0 to 1.
+
+    >>> check_dropout(0.1)
+    0.1
+    >>> check_dropout(1.1)
+    Traceback (most recent call last):
+    bpe_dropout.errors.InputError: dropout is a probability from 0 to 1, not 1.1
+    """
+    if isinstance(p, bool) or not isinstance(p, int | float) or math.isnan(p) or not 0 <= p <= 1:
+        raise InputError(f"dropout is a probability from 0 to 1, not {p}")
+    return float(p)
+
+
+def check_number(name: str, number: int, limit: int = 2**64) -> int:
+    """A whole number from 0 to below the limit: seeds, epochs, sides, sentences."""
+    if isinstance(number, bool) or not hasattr(number, "__index__") or not 0 <= number < limit:
+        raise InputError(f"{name} is a whole number from 0 to {limit - 1}, not {number!r}")
+    return int(number)
+
+
+def encode(text: str) -> bytes:
+    """UTF-8, or a sentence if the text holds half a surrogate pair, which no file can."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"the text cannot be written as UTF-8: {error}") from None
+
+
+def read_lines(path: str | Path, expected: str) -> list[str]:
+    """The lines of a UTF-8 file, split at \\n only; `expected` says what the file should be."""
+    data = Path(path).read_bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}, line {line}: not valid UTF-8; is this {expected}?") from None
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines

@@ -1,0 +1,137 @@
+"""Algorithm 1 of the paper (section 3), in plain Python, written to be read.
+
+This is the truth that the compiled core is tested against: the same candidates, the same priorities,
+the same probabilities, and nothing done for speed. Tokens are strings; "</w>" marks the end of a word.
+
+>>> codes = Codes((("a", "b"), ("ab", "c</w>")))
+>>> segment("abc", codes, p=0)
+('abc',)
+>>> distribution("abc", codes, p=0.1)
+{('abc',): 0.81, ('ab', 'c'): 0.09, ('a', 'b', 'c'): 0.1}
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from random import Random
+
+from .codes import Codes
+
+END = "</w>"
+Tokens = tuple[str, ...]
+
+
+def characters(word: str, codes: Codes) -> Tokens:
+    """What segmentation starts from.
+
+    >>> characters("abc", Codes((), version=(0, 2)))
+    ('a', 'b', 'c</w>')
+    >>> characters("abc", Codes((), version=(0, 1)))
+    ('a', 'b', 'c', '</w>')
+    """
+    if codes.version == (0, 1):
+        return (*word, END)
+    return (*word[:-1], word[-1] + END)
+
+
+def candidates(tokens: Tokens, ranks: dict[tuple[str, str], int]) -> list[int]:
+    """The positions at which a merge is possible, the highest priority first; of equals, the leftmost."""
+    pairs = list(zip(tokens, tokens[1:], strict=False))
+    possible = [i for i, pair in enumerate(pairs) if pair in ranks]
+    return sorted(possible, key=lambda i: (ranks[pairs[i]], i))
+
+
+def merge(tokens: Tokens, i: int) -> Tokens:
+    """Tokens i and i + 1 become one."""
+    return (*tokens[:i], tokens[i] + tokens[i + 1], *tokens[i + 2 :])
+
+
+def merge_all(tokens: Tokens, pair: tuple[str, str]) -> Tokens:
+    """Every occurrence of the pair becomes one, from the left: what subword-nmt does in one step."""
+    i = 0
+    while i + 1 < len(tokens):
+        if (tokens[i], tokens[i + 1]) == pair:
+            tokens = merge(tokens, i)
+        i += 1
+    return tokens
+
+
+def plain(word: str, codes: Codes) -> Tokens:
+    """BPE without dropout, by subword-nmt's rule: the best pair is merged wherever it occurs."""
+    tokens, ranks = characters(word, codes), codes.ranks
+    while found := candidates(tokens, ranks):
+        best = found[0]
+        tokens = merge_all(tokens, (tokens[best], tokens[best + 1]))
+    return tokens
+
+
+def sample(word: str, codes: Codes, p: float, random: Random) -> Tokens:
+    """Algorithm 1 as it is printed: drop each candidate with probability p, apply the best survivor."""
+    tokens, ranks = characters(word, codes), codes.ranks
+    while survivors := [i for i in candidates(tokens, ranks) if random.random() >= p]:
+        tokens = merge(tokens, survivors[0])
+    return tokens
+
+
+def segment(
+    word: str, codes: Codes, p: float, random: Random | None = None, vocabulary: Collection[str] = (), separator: str = "@@"
+) -> Tokens:
+    """A segmentation of a word, without separators: ("un", "related")."""
+    if len(word) == 1:
+        return (word,)
+    tokens = sample(word, codes, p, random or Random()) if p > 0 else plain(word, codes)
+    return spell(tokens, codes, vocabulary, separator)
+
+
+def distribution(
+    word: str, codes: Codes, p: float, vocabulary: Collection[str] = (), separator: str = "@@"
+) -> dict[Tokens, float]:
+    """Every segmentation of a word with its exact probability.
+
+    A state is a tuple of tokens. With candidates c0, c1, ... in the order of their priority, ci is
+    applied if it survives and all before it are dropped: with probability p**i * (1 - p). With
+    probability p**n none of the n survives, and the word is done. Every merge makes a state one token
+    shorter, so the states are dealt with from the longest to the shortest.
+    """
+    if len(word) == 1:
+        return {(word,): 1.0}
+    if p == 0:
+        return {segment(word, codes, 0, None, vocabulary, separator): 1.0}
+    ranks = codes.ranks
+    done: defaultdict[Tokens, float] = defaultdict(float)
+    states: dict[Tokens, float] = {characters(word, codes): 1.0}
+    while states:
+        shorter: defaultdict[Tokens, float] = defaultdict(float)
+        for tokens, probability in states.items():
+            found = candidates(tokens, ranks)
+            for i, position in enumerate(found):
+                shorter[merge(tokens, position)] += probability * p**i * (1 - p)
+            done[spell(tokens, codes, vocabulary, separator)] += probability * p ** len(found)
+        states = shorter
+    return {pieces: probability for pieces, probability in done.items() if probability > 0}
+
+
+def spell(tokens: Tokens, codes: Codes, vocabulary: Collection[str] = (), separator: str = "@@") -> Tokens:
+    """The tokens without "</w>"; those that are not in the vocabulary, if there is one, taken apart."""
+    if tokens[-1] == END:
+        tokens = tokens[:-1]
+    elif tokens[-1].endswith(END):
+        tokens = (*tokens[:-1], tokens[-1].removesuffix(END))
+    if not vocabulary:
+        return tokens
+    # Of several pairs with the same concatenation, subword-nmt undoes the one whose last line comes first.
+    merged_from = {left + right: (left, right) for left, right in dict.fromkeys(reversed(codes.pairs))}
+
+    def take_apart(token: str, final: bool) -> Tokens:
+        if (token if final else token + separator) in vocabulary:
+            return (token,)
+        pair = merged_from.get(token + END if final else token)
+        if pair is None or not token:
+            return (token,)
+        left, right = pair
+        return take_apart(left, False) + take_apart(right[: -len(END)] if final else right, final)
+
+    return tuple(
+        piece for i, token in enumerate(tokens) for piece in take_apart(token, final=i == len(tokens) - 1)
+    )

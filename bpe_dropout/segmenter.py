@@ -1,0 +1,265 @@
+"""Segmenting lines of words into pieces, with or without dropout.
+
+At dropout 0 the result is subword-nmt's, byte for byte; with dropout it is drawn from the exact
+distribution of Algorithm 1 (section 3 of the paper; reference.py has it in plain Python). The same
+(seed, epoch, side, sentence) draws the same pieces everywhere: here, in a corpus, in the command.
+
+Left out: tokenization. A line is words with spaces between them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _core
+from .codes import Codes, read_vocabulary
+from .errors import InputError, check_dropout, check_number, encode
+from .keys import make_key
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .dictionary import Dictionary
+
+SPLITS = {"spaces": _core.Split.SPACES, "whitespace": _core.Split.WHITESPACE}
+Split = Literal["spaces", "whitespace"]
+
+STREAM_MEMORY = 512 << 20
+
+
+class Segmenter:
+    """A merge table at work.
+
+    >>> segmenter = Segmenter.from_codes("codes")
+    >>> segmenter.segment("unrelated words")
+    ['un@@', 'related', 'words']
+    >>> segmenter.distribution("unrelated", dropout=0.1)
+    {('un@@', 'related'): 0.61, ('un@@', 'relat@@', 'ed'): 0.07, ...}
+    >>> segmenter.desegment(["un@@", "related", "words"])
+    'unrelated words'
+
+    `vocabulary` (pieces with their separators), `glossaries` (regular expressions) and `separator` mean
+    what they mean in subword-nmt: pieces that are not in the vocabulary are taken apart again, and what
+    a glossary matches stays whole.
+    """
+
+    def __init__(
+        self,
+        codes: Codes,
+        *,
+        vocabulary: Collection[str] | None = None,
+        glossaries: Sequence[str] | None = None,
+        separator: str = "@@",
+    ) -> None:
+        self.codes = codes
+        self.vocabulary = frozenset(vocabulary) if vocabulary else None
+        self.glossaries = tuple(glossaries or ())
+        self.separator = separator
+        encode(separator)
+        self._divide = _Glossaries(self.glossaries) if self.glossaries else None
+        self._merges = _core.Merges(
+            list(codes.pairs),
+            codes.version == (0, 2),
+            separator,
+            set(self.vocabulary) if self.vocabulary else None,
+        )
+
+    @classmethod
+    def from_codes(
+        cls,
+        path: str | Path,
+        *,
+        merges: int = -1,
+        vocabulary: str | Path | Collection[str] | None = None,
+        vocabulary_threshold: int | None = None,
+        glossaries: Sequence[str] | None = None,
+        separator: str = "@@",
+    ) -> Segmenter:
+        """Reads a codes file of subword-nmt, version 0.1 or 0.2, and a vocabulary file if one is named."""
+        codes = Codes.read(path, merges)
+        if isinstance(vocabulary, str | Path):
+            vocabulary = read_vocabulary(vocabulary, vocabulary_threshold)
+        elif vocabulary_threshold is not None:
+            raise InputError("a vocabulary threshold needs a vocabulary file")
+        return cls(codes, vocabulary=vocabulary, glossaries=glossaries, separator=separator)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.codes, self.vocabulary, self.glossaries, self.separator)
+
+    def __repr__(self) -> str:
+        return f"Segmenter({len(self.codes.pairs)} merges, separator={self.separator!r})"
+
+    def segment(
+        self,
+        line: str,
+        dropout: float = 0.0,
+        seed: int = 0,
+        *,
+        epoch: int = 0,
+        side: int = 0,
+        sentence: int = 0,
+        split: Split = "spaces",
+    ) -> list[str]:
+        """The pieces of a line of words.
+
+        `split` says where words end: at spaces, as in subword-nmt, or at any white space, as in fairseq.
+        """
+        key = make_key(seed, epoch, side, sentence)
+        if split == "spaces":
+            line = line.strip("\r\n ")
+        encode(line)
+        return _core.segment(self._merges, line, SPLITS[split], self._divide, check_dropout(dropout), key)
+
+    def process_line(
+        self, line: str, dropout: float = 0.0, seed: int = 0, *, epoch: int = 0, side: int = 0, sentence: int = 0
+    ) -> str:
+        """The segmented line as text, with the white space before and after it: subword-nmt's own method.
+
+        >>> segmenter.process_line("  unrelated  words ")
+        '  un@@ related words '
+        """
+        pieces = self.segment(line, dropout, seed, epoch=epoch, side=side, sentence=sentence)
+        bare = line.strip("\r\n ")
+        if not bare:
+            return line
+        begin = line.index(bare)
+        return line[:begin] + " ".join(pieces) + line[begin + len(bare) :]
+
+    def distribution(self, word: str, dropout: float, *, limit: int = 1 << 20) -> dict[tuple[str, ...], float]:
+        """Every segmentation of a word with its exact probability, the most probable first.
+
+        A word of many characters has too many of them: over `limit` states of Algorithm 1 it is an error.
+        """
+        try:
+            outcomes = _core.distribution(self._merges, self._word(word), check_dropout(dropout), limit)
+        except _core.TooManyStates as error:
+            raise InputError(f"the segmentations of {word!r} are too many to list: {error}") from None
+        return dict(sorted(outcomes, key=lambda outcome: (-outcome[1], outcome[0])))
+
+    def expected_length(self, word: str, dropout: float, *, limit: int = 1 << 20) -> float | None:
+        """The exact mean number of pieces of a word; None where there are more than `limit` states."""
+        try:
+            return _core.expected_length(self._merges, self._word(word), check_dropout(dropout), limit)
+        except _core.TooManyStates:
+            return None
+
+    def desegment(self, pieces: str | Iterable[str]) -> str:
+        """The text back from its pieces, or from a segmented line.
+
+        A separator at the very end, which a model may produce, goes too. A word that itself ends in the
+        separator cannot be told from a piece that goes on: that is so in subword-nmt's format.
+        """
+        if not self.separator:
+            raise InputError("without a separator the words cannot be told from the pieces")
+        line = pieces if isinstance(pieces, str) else " ".join(pieces)
+        return (line + " ").replace(self.separator + " ", "").removesuffix(" ")
+
+    def stream(
+        self,
+        dropout: float = 0.0,
+        *,
+        dictionary: Dictionary | None = None,
+        split: Split = "spaces",
+        threads: int = 1,
+        memory: int = STREAM_MEMORY,
+    ) -> Stream:
+        """Segments much text, a block of lines at a time. With a dictionary: to ids."""
+        return Stream(self, dropout, dictionary, split, threads, memory)
+
+    def parts(self, word: str) -> list[tuple[str, bool]]:
+        """How the glossaries divide a word: (text, whether it is protected); empty if they do not."""
+        return self._divide(word) if self._divide else []
+
+    def _word(self, word: str) -> _core.Word:
+        if not word or " " in word or "\n" in word:
+            raise InputError(f"{word!r} is not one word")
+        encode(word)
+        return _core.Word(word, self.parts(word))
+
+
+class Stream:
+    """Segments text block by block, remembering its words. Line n draws as sentence n."""
+
+    def __init__(
+        self,
+        segmenter: Segmenter,
+        dropout: float,
+        dictionary: Dictionary | None,
+        split: Split,
+        threads: int,
+        memory: int,
+    ) -> None:
+        ids = dictionary.bind(segmenter) if dictionary is not None else None
+        self._streams = _core.Streams(
+            segmenter._merges,
+            ids,
+            check_dropout(dropout),
+            SPLITS[split],
+            segmenter._divide,
+            memory,
+            check_number("the number of threads", threads, 1025) or 1,
+        )
+
+    def text(self, block: bytes, seed: int = 0, *, epoch: int = 0, side: int = 0, first_line: int = 0) -> bytes:
+        """Segments lines of UTF-8 text, split at \\n only; what is not UTF-8 is an error with its line."""
+        try:
+            return self._streams.text(block, make_key(seed, epoch, side, first_line))
+        except _core.InvalidText as error:
+            raise invalid_line(error, first_line) from None
+
+    def ids(
+        self, block: bytes, seed: int = 0, *, epoch: int = 0, side: int = 0, first_line: int = 0
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of all lines, one after the other, and where each line begins and ends."""
+        try:
+            return self._streams.ids(block, make_key(seed, epoch, side, first_line))
+        except _core.InvalidText as error:
+            raise invalid_line(error, first_line) from None
+
+
+def invalid_line(error: _core.InvalidText, first_line: int) -> InputError:
+    line, byte = error.args
+    return InputError(f"line {first_line + line + 1}: not valid UTF-8, at byte {byte + 1} of the line")
+
+
+class _Glossaries:
+    """Divides words at what regular expressions match, as subword-nmt does.
+
+    >>> _Glossaries(["USA"])("1934USABUSA")
+    [('1934', False), ('USA', True), ('B', False), ('USA', True)]
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        try:
+            self._each = [
+                (re.compile(f"^{pattern}$"), re.compile(pattern), re.compile(f"({pattern})")) for pattern in patterns
+            ]
+            self._whole = re.compile("^({})$".format("|".join(patterns)))
+        except re.error as error:
+            raise InputError(f"a glossary is no regular expression: {error.pattern!r}: {error}") from None
+
+    def __call__(self, word: str) -> list[tuple[str, bool]]:
+        segments = [word]
+        for exactly, within, group in self._each:
+            segments = [piece for segment in segments for piece in _isolate(segment, exactly, within, group)]
+        parts = [(segment, self._whole.match(segment) is not None) for segment in segments]
+        return [] if parts == [(word, False)] else parts
+
+
+def _isolate(
+    word: str, exactly: re.Pattern[str], within: re.Pattern[str], group: re.Pattern[str]
+) -> list[str]:
+    if exactly.match(word) or not within.search(word):
+        return [word]
+    *segments, ending = group.split(word)
+    return [segment for segment in [*segments, (ending or "").strip("\r\n ")] if segment]
+
+
+def _rebuild(
+    codes: Codes, vocabulary: frozenset[str] | None, glossaries: tuple[str, ...], separator: str
+) -> Segmenter:
+    return Segmenter(codes, vocabulary=vocabulary, glossaries=glossaries, separator=separator)
