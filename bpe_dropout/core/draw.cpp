@@ -1,193 +1,162 @@
 #include "draw.h"
 
+#include <cstring>
 #include <map>
 
 namespace bpe {
 
-void Tokens::apply(std::size_t i) {
-  symbols_[i] = merges_.result(ranks_[i]);
-  candidates_ -= ranks_[i + 1] != kNoMerge;
-  symbols_.erase(symbols_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-  ranks_.erase(ranks_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-  if (i > 0) set(i - 1);
-  if (i + 1 < symbols_.size()) {
-    set(i);
-  } else {
-    candidates_ -= 1;
-    ranks_[i] = kNoMerge;
-  }
-}
-
-void Tokens::merge(std::size_t before, std::vector<std::pair<std::size_t, Rank>>& set_aside) {
-  if (before == 0) return apply(best());
-  set_aside.clear();
-  for (; before > 0; --before) {
-    const std::size_t i = best();
-    set_aside.emplace_back(i, ranks_[i]);
-    ranks_[i] = kNoMerge;
-  }
-  const std::size_t chosen = best();
-  for (const auto& [i, rank] : set_aside) ranks_[i] = rank;
-  apply(chosen);
-}
-
-void Tokens::merge_all_of_best() {
-  constexpr Rank kUnknown = -1;
-  const Rank rank = ranks_[best()];
-  const Symbol merged = merges_.result(rank);
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < symbols_.size(); ++size) {
-    if (ranks_[i] == rank) {
-      if (size > 0) ranks_[size - 1] = kUnknown;
-      symbols_[size] = merged;
-      ranks_[size] = kUnknown;
-      i += 2;
-    } else {
-      symbols_[size] = symbols_[i];
-      ranks_[size] = ranks_[i];
-      i += 1;
-    }
-  }
-  symbols_.resize(size);
-  ranks_.resize(size);
-  ranks_.back() = kNoMerge;
-  candidates_ = 0;
-  for (std::size_t i = 0; i + 1 < size; ++i) {
-    if (ranks_[i] == kUnknown) ranks_[i] = merges_.rank(symbols_[i], symbols_[i + 1]);
-    candidates_ += ranks_[i] != kNoMerge;
-  }
-}
-
 namespace {
 
-// Candidates of a long word in the order of their priority: keys in sorted blocks, so that to add, to
-// remove and to find the k-th are all cheap, however long the word.
-class SortedKeys {
- public:
-  explicit SortedKeys(std::vector<u64> keys) : size_(keys.size()) {
-    std::sort(keys.begin(), keys.end());
-    for (std::size_t i = 0; i < keys.size(); i += kFill) {
-      blocks_.emplace_back(keys.begin() + static_cast<std::ptrdiff_t>(i),
-                           keys.begin() + static_cast<std::ptrdiff_t>(std::min(i + kFill, keys.size())));
-    }
-    if (blocks_.empty()) blocks_.emplace_back();
-  }
+// Four numbers at once; the compiler has instructions for it everywhere.
+typedef std::int32_t Four __attribute__((vector_size(16)));
 
-  std::size_t size() const { return size_; }
-
-  u64 at(std::size_t k) const {
-    std::size_t block = 0;
-    while (k >= blocks_[block].size()) k -= blocks_[block++].size();
-    return blocks_[block][k];
-  }
-
-  void insert(u64 key) {
-    const std::size_t i = find(key);
-    auto& block = blocks_[i];
-    block.insert(std::lower_bound(block.begin(), block.end(), key), key);
-    ++size_;
-    if (block.size() < 2 * kFill) return;
-    std::vector<u64> upper(block.begin() + kFill, block.end());
-    block.resize(kFill);
-    blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(upper));
-  }
-
-  void erase(u64 key) {
-    const std::size_t i = find(key);
-    auto& block = blocks_[i];
-    block.erase(std::lower_bound(block.begin(), block.end(), key));
-    --size_;
-    if (block.empty() && blocks_.size() > 1) blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-
- private:
-  static constexpr std::size_t kFill = 256;
-
-  // The last block that begins at or before `key`, or the first.
-  std::size_t find(u64 key) const {
-    const auto after = std::upper_bound(blocks_.begin() + 1, blocks_.end(), key,
-                                        [](u64 k, const std::vector<u64>& block) { return k < block.front(); });
-    return static_cast<std::size_t>(after - blocks_.begin()) - 1;
-  }
-
-  std::vector<std::vector<u64>> blocks_;  // none is empty, but the only one
-  std::size_t size_;
-};
-
-// The same as Tokens, for long words: a linked list and sorted candidates.
-class LongTokens {
- public:
-  LongTokens(const Merges& merges, std::vector<Symbol>& symbols)
-      : merges_(merges), symbols_(symbols), ranks_(symbols.size(), kNoMerge), keys_(first_keys()) {
-    next_.resize(symbols.size());
-    previous_.resize(symbols.size());
-    for (std::size_t i = 0; i < symbols.size(); ++i) {
-      next_[i] = i + 1;
-      previous_[i] = i - 1;
-    }
-  }
-
-  std::size_t candidates() const { return keys_.size(); }
-
-  void merge(std::size_t before) { apply(static_cast<u32>(keys_.at(before))); }
-
-  void merge_all_of_best() {
-    const Rank rank = static_cast<Rank>(keys_.at(0) >> 32);
-    std::vector<std::size_t> found;
-    for (std::size_t k = 0; k < keys_.size() && static_cast<Rank>(keys_.at(k) >> 32) == rank; ++k) {
-      found.push_back(static_cast<u32>(keys_.at(k)));
-    }
-    for (const std::size_t i : found) {
-      if (ranks_[i] == rank) apply(i);  // else it overlapped the one before
-    }
-  }
-
-  // Leaves the tokens, in their order, in the vector that they came in.
-  void finish() {
-    std::size_t size = 0;
-    for (std::size_t i = 0; i < symbols_.size(); i = next_[i]) symbols_[size++] = symbols_[i];
-    symbols_.resize(size);
-  }
-
- private:
-  static u64 key(Rank rank, std::size_t i) { return static_cast<u64>(rank) << 32 | i; }
-
-  std::vector<u64> first_keys() {
-    std::vector<u64> keys;
-    for (std::size_t i = 0; i + 1 < symbols_.size(); ++i) {
-      ranks_[i] = merges_.rank(symbols_[i], symbols_[i + 1]);
-      if (ranks_[i] != kNoMerge) keys.push_back(key(ranks_[i], i));
-    }
-    return keys;
-  }
-
-  void apply(std::size_t i) {
-    const std::size_t right = next_[i];
-    symbols_[i] = merges_.result(ranks_[i]);
-    set(right, kNoMerge);
-    next_[i] = next_[right];
-    if (next_[i] < symbols_.size()) previous_[next_[i]] = i;
-    set(i, next_[i] < symbols_.size() ? merges_.rank(symbols_[i], symbols_[next_[i]]) : kNoMerge);
-    if (i > 0) set(previous_[i], merges_.rank(symbols_[previous_[i]], symbols_[i]));
-  }
-
-  void set(std::size_t i, Rank rank) {
-    if (ranks_[i] != kNoMerge) keys_.erase(key(ranks_[i], i));
-    ranks_[i] = rank;
-    if (rank != kNoMerge) keys_.insert(key(rank, i));
-  }
-
-  const Merges& merges_;
-  std::vector<Symbol>& symbols_;
-  std::vector<Rank> ranks_;
-  SortedKeys keys_;
-  std::vector<std::size_t> next_, previous_;
-};
-
-// From so many symbols on, a word counts as long. Only the time depends on it.
-constexpr std::size_t kLong = 192;
+inline Four load(const void* from) {
+  Four four;
+  std::memcpy(&four, from, sizeof four);
+  return four;
+}
+inline void store(void* to, Four four) { std::memcpy(to, &four, sizeof four); }
+inline Four choose(Four which, Four yes, Four no) { return (which & yes) | (~which & no); }
 
 }  // namespace
+
+void Tokens::start(const Merges& merges, const std::vector<Symbol>& symbols) {
+  size_ = symbols.size();
+  candidates_ = 0;
+  std::copy(symbols.begin(), symbols.end(), symbols_);
+  for (std::size_t i = 0; i + 1 < size_; ++i) {
+    keys_[i] = kNone;
+    set(merges, i);
+  }
+  std::fill_n(keys_ + (size_ - 1), kPadding + 1, 0x7FFFFFFF);
+}
+
+// The least key that is greater than `key`.
+inline std::int32_t Tokens::least_above(std::int32_t key) const {
+  const Four above = {key, key, key, key};
+  Four least = {0x7FFFFFFF, 0x7FFFFFFF, 0x7FFFFFFF, 0x7FFFFFFF};
+  for (std::size_t i = 0; i < size_; i += 4) {
+    const Four keys = load(keys_ + i);
+    least = choose((keys > above) & (keys < least), keys, least);
+  }
+  return std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
+}
+
+void Tokens::merge(const Merges& merges, std::size_t before) {
+  std::int32_t key = least_above(-1);
+  for (; before > 0; --before) key = least_above(key);
+  apply(merges, static_cast<std::size_t>(key & kPositionMask));
+}
+
+void Tokens::merge_all_of_best(const Merges& merges) {
+  const std::int32_t rank = least_above(-1) >> kPositionBits;
+  for (std::size_t i = 0; i + 1 < size_; ++i) {
+    if (keys_[i] >> kPositionBits == rank) apply(merges, i);
+  }
+}
+
+inline void Tokens::apply(const Merges& merges, std::size_t i) {
+  symbols_[i] = merges.result(keys_[i] >> kPositionBits);
+  candidates_ -= keys_[i + 1] < kNone;
+  --size_;
+  const Four one = {1, 1, 1, 1};
+  for (std::size_t j = i + 1; j < size_; j += 4) {
+    store(symbols_ + j, load(symbols_ + j + 1));
+    store(keys_ + j, load(keys_ + j + 1) - one);  // each is one position further to the left
+  }
+  if (i + 1 < size_) {
+    set(merges, i);
+  } else {
+    candidates_ -= 1;
+    keys_[i] = 0x7FFFFFFF;
+  }
+  if (i > 0) set(merges, i - 1);
+}
+
+LongTokens::LongTokens(const Merges& merges, std::vector<Symbol>& symbols)
+    : symbols_(symbols), ranks_(symbols.size(), kNoMerge), next_(symbols.size()), previous_(symbols.size()) {
+  std::vector<u64> keys;
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    next_[i] = i + 1;
+    previous_[i] = i - 1;
+    if (i + 1 < symbols.size()) ranks_[i] = merges.rank(symbols[i], symbols[i + 1]);
+    if (ranks_[i] != kNoMerge) keys.push_back(key(ranks_[i], i));
+  }
+  std::sort(keys.begin(), keys.end());
+  candidates_ = keys.size();
+  for (std::size_t i = 0; i < keys.size(); i += kFill) {
+    blocks_.emplace_back(keys.begin() + static_cast<std::ptrdiff_t>(i),
+                         keys.begin() + static_cast<std::ptrdiff_t>(std::min(i + kFill, keys.size())));
+  }
+  if (blocks_.empty()) blocks_.emplace_back();
+}
+
+u64 LongTokens::candidate(std::size_t k) const {
+  std::size_t block = 0;
+  while (k >= blocks_[block].size()) k -= blocks_[block++].size();
+  return blocks_[block][k];
+}
+
+std::size_t LongTokens::block_of(u64 key) const {
+  const auto after = std::upper_bound(blocks_.begin() + 1, blocks_.end(), key,
+                                      [](u64 k, const std::vector<u64>& block) { return k < block.front(); });
+  return static_cast<std::size_t>(after - blocks_.begin()) - 1;
+}
+
+void LongTokens::insert(u64 key) {
+  const std::size_t i = block_of(key);
+  auto& block = blocks_[i];
+  block.insert(std::lower_bound(block.begin(), block.end(), key), key);
+  ++candidates_;
+  if (block.size() < 2 * kFill) return;
+  std::vector<u64> upper(block.begin() + kFill, block.end());
+  block.resize(kFill);
+  blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(upper));
+}
+
+void LongTokens::erase(u64 key) {
+  const std::size_t i = block_of(key);
+  auto& block = blocks_[i];
+  block.erase(std::lower_bound(block.begin(), block.end(), key));
+  --candidates_;
+  if (block.empty() && blocks_.size() > 1) blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
+}
+
+void LongTokens::set(std::size_t i, Rank rank) {
+  if (ranks_[i] != kNoMerge) erase(key(ranks_[i], i));
+  ranks_[i] = rank;
+  if (rank != kNoMerge) insert(key(rank, i));
+}
+
+void LongTokens::apply(const Merges& merges, std::size_t i) {
+  const std::size_t right = next_[i], after = next_[right];
+  symbols_[i] = merges.result(ranks_[i]);
+  set(right, kNoMerge);
+  next_[i] = after;
+  if (after < symbols_.size()) previous_[after] = i;
+  set(i, after < symbols_.size() ? merges.rank(symbols_[i], symbols_[after]) : kNoMerge);
+  if (i > 0) set(previous_[i], merges.rank(symbols_[previous_[i]], symbols_[i]));
+}
+
+void LongTokens::merge_all_of_best(const Merges& merges) {
+  const u64 rank = candidate(0) >> 32;
+  std::vector<std::size_t> found;
+  for (const auto& block : blocks_) {
+    for (const u64 key : block) {
+      if (key >> 32 == rank) found.push_back(static_cast<u32>(key));
+    }
+    if (block.back() >> 32 != rank) break;
+  }
+  for (const std::size_t i : found) {
+    if (ranks_[i] == static_cast<Rank>(rank)) apply(merges, i);  // else it overlapped the one before
+  }
+}
+
+void LongTokens::finish() {
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < symbols_.size(); i = next_[i]) symbols_[size++] = symbols_[i];
+  symbols_.resize(size);
+}
 
 std::optional<Piece> whole(const Word& word, std::size_t part) {
   const bool last = part + 1 == part_count(word);
@@ -200,40 +169,44 @@ std::optional<Piece> whole(const Word& word, std::size_t part) {
   return kForeign | (last ? 0 : kJoined) | next_character(at);
 }
 
+namespace {
+
+template <class T>
+void run(const Merges& merges, const Dropout& dropout, Decoder* decoder, T& tokens) {
+  while (const std::size_t candidates = tokens.candidates()) {
+    if (dropout.never()) {
+      tokens.merge_all_of_best(merges);
+      continue;
+    }
+    const std::size_t dropped = decoder->dropped(dropout, candidates);
+    if (dropped == candidates) break;
+    tokens.merge(merges, dropped);
+  }
+}
+
+}  // namespace
+
 void draw(const Merges& merges, const Word& word, const Dropout& dropout, Decoder* decoder, Scratch& scratch) {
   scratch.pieces.clear();
   const std::size_t parts = part_count(word);
   for (std::size_t part = 0; part < parts; ++part) {
+    const bool last = part + 1 == parts;
     if (const auto piece = whole(word, part)) {
       scratch.pieces.push_back(*piece);
       continue;
     }
-    merges.start(part_text(word, part), scratch.symbols);
-    if (scratch.symbols.size() < kLong) {
-      Tokens tokens(merges, scratch.symbols, scratch.ranks);
-      while (const std::size_t candidates = tokens.candidates()) {
-        if (dropout.never()) {
-          tokens.merge_all_of_best();
-          continue;
-        }
-        const std::size_t dropped = decoder->dropped(dropout, candidates);
-        if (dropped == candidates) break;
-        tokens.merge(dropped, scratch.set_aside);
-      }
+    auto& symbols = scratch.symbols;
+    merges.start(part_text(word, part), symbols);
+    if (symbols.size() <= Tokens::kMost) {
+      scratch.tokens.start(merges, symbols);
+      run(merges, dropout, decoder, scratch.tokens);
+      merges.pieces(scratch.tokens.symbols(), scratch.tokens.size(), last, scratch.pieces);
     } else {
-      LongTokens tokens(merges, scratch.symbols);
-      while (const std::size_t candidates = tokens.candidates()) {
-        if (dropout.never()) {
-          tokens.merge_all_of_best();
-          continue;
-        }
-        const std::size_t dropped = decoder->dropped(dropout, candidates);
-        if (dropped == candidates) break;
-        tokens.merge(dropped);
-      }
+      LongTokens tokens(merges, symbols);
+      run(merges, dropout, decoder, tokens);
       tokens.finish();
+      merges.pieces(symbols.data(), symbols.size(), last, scratch.pieces);
     }
-    merges.pieces(scratch.symbols.data(), scratch.symbols.size(), part + 1 == parts, scratch.pieces);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "merges.h"
 
+#include <stdexcept>
 #include <unordered_map>
 
 namespace bpe {
@@ -75,14 +76,17 @@ Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, bo
                std::string separator, const std::optional<std::unordered_set<std::string>>& vocabulary)
     : final_is_suffix_(final_is_suffix), separator_(std::move(separator)) {
   Words symbols;
-  int bits = 4;
-  while ((std::size_t{1} << bits) < pairs.size() * 3) ++bits;
-  slots_.resize(std::size_t{1} << bits);
+  int bits = 6;
+  while ((std::size_t{1} << bits) < pairs.size() * 2) ++bits;
+  slots_.assign(std::size_t{1} << bits, kNoSlot);
   mask_ = slots_.size() - 1;
   shift_ = 64 - bits;
+  sieve_.resize(std::size_t{1} << (bits + 2 - 6));
+  sieve_shift_ = shift_ - 2;
   for (const auto& [left, right] : pairs) {
-    const u64 pair = static_cast<u64>(symbols.add(left)) << 32 | symbols.add(right);
+    const u64 pair = static_cast<u64>(symbols.add(left)) << kSymbolBits | symbols.add(right);
     const Symbol merged = symbols.add(left + right);
+    if (symbols.size() >= (1u << kSymbolBits)) throw std::length_error("a merge table of over 2 million symbols");
     insert(pair, static_cast<Rank>(results_.size()));
     results_.push_back(merged);
   }
@@ -129,10 +133,13 @@ Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, bo
 }
 
 void Merges::insert(u64 pair, Rank rank) {
-  for (std::size_t at = home(pair);; at = (at + 1) & mask_) {
-    if (slots_[at].pair == pair) return;
-    if (slots_[at].rank == kNoMerge) {
-      slots_[at] = {pair, rank};
+  const u64 hash = pair * kSpread;
+  const u64 bit = hash >> sieve_shift_;
+  sieve_[bit / 64] |= u64{1} << (bit % 64);
+  for (std::size_t at = hash >> shift_;; at = (at + 1) & mask_) {
+    if (slots_[at] >> kRankBits == pair) return;
+    if (slots_[at] == kNoSlot) {
+      slots_[at] = pair << kRankBits | static_cast<u64>(rank);
       return;
     }
   }

@@ -52,11 +52,14 @@ class Merges {
 
   Rank rank(Symbol left, Symbol right) const {
     if ((left | right) & kForeign) return kNoMerge;
-    const u64 pair = static_cast<u64>(left) << 32 | right;
-    for (std::size_t at = home(pair);; at = (at + 1) & mask_) {
-      const Slot& slot = slots_[at];
-      if (slot.pair == pair) return slot.rank;
-      if (slot.rank == kNoMerge) return kNoMerge;
+    const u64 pair = static_cast<u64>(left) << kSymbolBits | right;
+    const u64 hash = pair * kSpread;
+    const u64 bit = hash >> sieve_shift_;
+    if (!(sieve_[bit / 64] >> (bit % 64) & 1)) return kNoMerge;
+    for (std::size_t at = hash >> shift_;; at = (at + 1) & mask_) {
+      const u64 slot = slots_[at];
+      if (slot >> kRankBits == pair) return static_cast<Rank>(slot & kRankMask);
+      if (slot == kNoSlot) return kNoMerge;
     }
   }
   Symbol result(Rank rank) const { return results_[static_cast<std::size_t>(rank)]; }
@@ -76,10 +79,10 @@ class Merges {
   const std::string& separator() const { return separator_; }
 
  private:
-  struct Slot {
-    u64 pair = ~0ULL;
-    Rank rank = kNoMerge;
-  };
+  // A slot of the hash table is a pair and its rank in 64 bits, so that the table stays in the cache.
+  static constexpr int kSymbolBits = 21, kRankBits = 22;
+  static constexpr u64 kRankMask = (1ULL << kRankBits) - 1;
+  static constexpr u64 kNoSlot = ~0ULL;
   // Where a symbol stands decides how it is written: within a part; at its end, with "</w>" to take
   // off; at its end, with "</w>" already gone. The latter two twice: the word ends, or goes on.
   enum Place { kWithin, kEnd, kBareEnd, kEndJoined, kBareEndJoined, kPlaces };
@@ -88,16 +91,19 @@ class Merges {
     std::vector<Piece> pieces;
   };
 
-  std::size_t home(u64 pair) const { return (pair * 0x9E3779B97F4A7C15ULL) >> shift_; }
+  static constexpr u64 kSpread = 0x9E3779B97F4A7C15ULL;
   void insert(u64 pair, Rank rank);
-  void spell(const std::vector<std::string>& symbols, const Words& pieces_seen);
   void put(Symbol symbol, Place place, std::vector<Piece>& out) const;
 
   bool final_is_suffix_;
   std::string separator_;
-  std::vector<Slot> slots_;
+  std::vector<u64> slots_;
   std::size_t mask_ = 0;
   int shift_ = 0;
+  // A bit for the hash of every pair. Most pairs of symbols are no merge, and most of those are found
+  // out here, in a few kilobytes that stay in the nearest cache.
+  std::vector<u64> sieve_;
+  int sieve_shift_ = 0;
   std::vector<Symbol> results_;
   std::vector<Symbol> within_, final_;  // by code point; beyond the end: foreign
   Symbol end_ = kForeignEnd;

@@ -5,9 +5,8 @@ namespace bpe {
 // How far Algorithm 1 has come on one path through a word.
 struct Tables::State {
   std::size_t part = 0;
-  std::vector<Piece> pieces;     // of the parts before
-  std::vector<Symbol> symbols;   // of this part
-  std::vector<Rank> ranks;
+  std::vector<Piece> pieces;  // of the parts before
+  Tokens tokens;              // of this part
 };
 
 void Tables::emit(Plan& plan, u64 begin, u32 outcome) {
@@ -21,8 +20,9 @@ void Tables::enter_part(Plan& plan, State& state, u64 begin, u64 range) {
   for (; state.part < parts; ++state.part) {
     const auto piece = whole(plan.word, state.part);
     if (!piece) {
-      plan.merges.start(part_text(plan.word, state.part), state.symbols);
-      Tokens(plan.merges, state.symbols, state.ranks);
+      std::vector<Symbol> symbols;
+      plan.merges.start(part_text(plan.word, state.part), symbols);
+      state.tokens.start(plan.merges, symbols);
       return expand(plan, state, begin, range);
     }
     state.pieces.push_back(*piece);
@@ -33,20 +33,18 @@ void Tables::enter_part(Plan& plan, State& state, u64 begin, u64 range) {
 
 // The same cuts as Decoder::dropped makes, all of them instead of the one that the number falls in.
 void Tables::expand(Plan& plan, const State& state, u64 begin, u64 range) {
-  std::size_t candidates = 0;
-  for (const Rank rank : state.ranks) candidates += rank != kNoMerge;
-
+  const std::size_t candidates = state.tokens.candidates();
   const auto finish = [&](u64 from, u64 width) {
     State next;
     next.part = state.part + 1;
     next.pieces = state.pieces;
-    plan.merges.pieces(state.symbols.data(), state.symbols.size(), next.part == part_count(plan.word), next.pieces);
+    plan.merges.pieces(state.tokens.symbols(), state.tokens.size(), next.part == part_count(plan.word), next.pieces);
     enter_part(plan, next, from, width);
   };
   if (candidates == 0 || plan.dropout.always()) return finish(begin, range);
   if (plan.dropout.never()) {
     State next = state;
-    Tokens(plan.merges, next.symbols, next.ranks).merge_all_of_best();
+    next.tokens.merge_all_of_best(plan.merges);
     return expand(plan, next, begin, range);
   }
   if (candidates > plan.dropout.round()) return emit(plan, begin, kUnresolved);
@@ -64,8 +62,7 @@ void Tables::expand(Plan& plan, const State& state, u64 begin, u64 range) {
       finish(begin + from, width);
     } else {
       State next = state;
-      std::vector<std::pair<std::size_t, Rank>> set_aside;
-      Tokens(plan.merges, next.symbols, next.ranks).merge(k, set_aside);
+      next.tokens.merge(plan.merges, k);
       expand(plan, next, begin + from, width);
     }
   }

@@ -97,7 +97,7 @@ class Tables {
 
 template <class Id>
 Tables::Ref Tables::add(const Merges& merges, const Word& word, const Dropout& dropout, double finest, Id&& id) {
-  if (word.text.size() > 128) return 0;
+  if (word.text.size() >= Tokens::kMost) return 0;
   const Plan plan = make_plan(merges, word, dropout, finest);
   std::vector<std::vector<u32>> ids(plan.outcomes.size());
   for (const auto& [pieces, outcome] : plan.outcomes) {
