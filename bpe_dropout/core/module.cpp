@@ -164,16 +164,15 @@ class Index {
     {
       py::gil_scoped_release unlock;
       check_text(all);
-      ids.reserve(all.size() / 5);
+      std::vector<std::string_view> words;
+      words.reserve(all.size() / 5);
       for_each_line(all, [&](std::string_view line) {
-        for_each_word(line, split_, [&](std::string_view word) {
-          const u32 id = words_.add(word);
-          if (id == counts_.size()) counts_.push_back(0);
-          ++counts_[id];
-          ids.push_back(id);
-        });
-        ends.push_back(ids.size());
+        for_each_word(line, split_, [&](std::string_view word) { words.push_back(word); });
+        ends.push_back(words.size());
       });
+      words_.add(words, ids);
+      counts_.resize(words_.size());
+      for (const u32 id : ids) ++counts_[id];
     }
     return py::make_tuple(to_array(std::move(ids)), to_array(std::move(ends)));
   }

@@ -6,6 +6,13 @@ namespace bpe {
 
 namespace {
 
+// A line without the white space around it that subword-nmt passes through; empty if it is nothing else.
+std::string_view bare(std::string_view line) {
+  const std::size_t begin = line.find_first_not_of("\r ");
+  if (begin == std::string_view::npos) return {};
+  return line.substr(begin, line.find_last_not_of("\r ") + 1 - begin);
+}
+
 // A word that keeps coming back gets a table, and a finer one when it has come still more often.
 double finest_at(u32 count) {
   switch (count) {
@@ -27,18 +34,43 @@ void check_text(std::string_view text) {
                     last == std::string_view::npos ? bad : bad - last - 1);
 }
 
-u32 Stream::meet(std::string_view word) {
-  const u32 id = words_.add(word);
-  if (id < known_.size()) return id;
-  Known& known = known_.emplace_back();
-  if (divide_) {
-    auto parts = divide_(word);
-    if (!parts.empty()) {
-      parts_.push_back(std::move(parts));
-      known.parts = static_cast<u32>(parts_.size());
-    }
+void Stream::flush_words() {
+  words_.add(batch_.words, batch_.known);
+  while (known_.size() < words_.size()) {
+    const u32 number = static_cast<u32>(known_.size());
+    Known& known = known_.emplace_back();
+    if (!divide_) continue;
+    auto parts = divide_(words_[number]);
+    if (parts.empty()) continue;
+    parts_.push_back(std::move(parts));
+    known.parts = static_cast<u32>(parts_.size());
   }
-  return id;
+}
+
+template <class F>
+void Stream::for_each_known_line(std::string_view text, F&& line) {
+  constexpr std::size_t kWords = 512;
+  const auto flush = [&] {
+    flush_words();
+    for (const u32 number : batch_.known) __builtin_prefetch(&known_[number]);
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < batch_.lines.size(); ++i) {
+      line(batch_.lines[i], batch_.known.data() + begin, batch_.word_ends[i] - begin);
+      begin = batch_.word_ends[i];
+    }
+    batch_.lines.clear();
+    batch_.word_ends.clear();
+    batch_.words.clear();
+    forget_if_too_much();
+  };
+  for_each_line(text, [&](std::string_view one) {
+    for_each_word(split_ == Split::kSpaces ? bare(one) : one, split_,
+                  [&](std::string_view word) { batch_.words.push_back(word); });
+    batch_.lines.push_back(one);
+    batch_.word_ends.push_back(batch_.words.size());
+    if (batch_.words.size() >= kWords) flush();
+  });
+  flush();
 }
 
 template <class F, class G>
@@ -61,16 +93,26 @@ void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& 
   with_pieces(scratch_.pieces);
 }
 
+void Stream::start_line(const Key& key, const u32* known, std::size_t count) {
+  first_.resize((count + 3) / 4 * 4);
+  for (std::size_t i = 0; i < count; i += 4) {
+    const Block block = key.block(0, i / 4);
+    std::copy(block.begin(), block.end(), first_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const Tables::Ref table = known_[known[i]].table;
+    if (table) tables_.prefetch(table, first_[i]);
+  }
+}
+
 void Stream::ids(std::string_view text, Key key, Buffer& out, std::vector<std::int64_t>& ends) {
   check_text(text);
-  for_each_line(text, [&](std::string_view line) {
-    u64 position = 0;
-    Block block{};
-    for_each_word(line, split_, [&](std::string_view text_of_word) {
-      if (position % 4 == 0) block = key.block(0, position / 4);
-      const u32 number = meet(text_of_word);
+  for_each_known_line(text, [&](std::string_view, const u32* words, std::size_t count) {
+    start_line(key, words, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const u32 number = words[i];
       draw_word(
-          key, position, block[position % 4], number,
+          key, i, first_[i], number,
           [&](const Known& known, Find find) {
             std::memcpy(out.room(kMostIds + 4), tables_.ids(known.table) + ids_begin(find), 4 * ids_count(find));
             out.grow(ids_count(find));
@@ -81,70 +123,54 @@ void Stream::ids(std::string_view text, Key key, Buffer& out, std::vector<std::i
               if (id != kNoId) out.push(static_cast<std::int32_t>(id));
             }
           });
-      ++position;
-    });
+    }
     ends.push_back(static_cast<std::int64_t>(out.size()));
     ++key.sentence;
-    forget_if_too_much();
   });
 }
 
 void Stream::text(std::string_view text, Key key, std::string& out) {
   check_text(text);
   out.reserve(out.size() + text.size() + text.size() / 2);
-  const bool closed = !text.empty() && text.back() == '\n';
-  for_each_line(text, [&](std::string_view line) {
-    line_text(line, key, out);
+  for_each_known_line(text, [&](std::string_view line, const u32* words, std::size_t count) {
+    // White space before and after the words of a line stays, as in subword-nmt.
+    const std::string_view within = split_ == Split::kSpaces ? bare(line) : std::string_view();
+    if (within.empty()) {
+      if (split_ == Split::kSpaces) out += line;
+    } else {
+      out.append(line.data(), static_cast<std::size_t>(within.data() - line.data()));
+    }
+    append_words(words, count, key, out);
+    if (!within.empty()) out += line.substr(static_cast<std::size_t>(within.data() - line.data()) + within.size());
     out.push_back('\n');
     ++key.sentence;
-    forget_if_too_much();
   });
-  if (!text.empty() && !closed) out.pop_back();
+  if (!text.empty() && text.back() != '\n') out.pop_back();
 }
 
-// White space before and after the words of a line stays, as in subword-nmt.
-void Stream::line_text(std::string_view line, const Key& key, std::string& out) {
-  if (split_ == Split::kSpaces) {
-    const std::size_t begin = line.find_first_not_of("\r ");
-    if (begin == std::string_view::npos) {
-      out += line;
-      return;
-    }
-    const std::size_t end = line.find_last_not_of("\r ") + 1;
-    out += line.substr(0, begin);
-    line_words(line.substr(begin, end - begin), key, out);
-    out += line.substr(end);
-  } else {
-    line_words(line, key, out);
-  }
-}
-
-void Stream::line_words(std::string_view line, const Key& key, std::string& out) {
-  u64 position = 0;
-  Block block{};
-  for_each_word(line, split_, [&](std::string_view text_of_word) {
-    if (position > 0) out.push_back(' ');
-    const u32 number = meet(text_of_word);
+void Stream::append_words(const u32* words, std::size_t count, const Key& key, std::string& out) {
+  if (!dropout_.never()) start_line(key, words, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0) out.push_back(' ');
+    const u32 number = words[i];
     if (dropout_.never()) {
       append_plain(number, out);
-    } else {
-      if (position % 4 == 0) block = key.block(0, position / 4);
-      const auto append = [&](const u32* pieces, std::size_t count) {
-        const Word drawn = word(number);
-        for (std::size_t i = 0; i < count; ++i) {
-          if (i > 0) out.push_back(' ');
-          merges_->append(drawn, pieces[i], out);
-        }
-      };
-      draw_word(
-          key, position, block[position % 4], number,
-          [&](const Known& known, Find find) {
-            append(tables_.ids(known.table) + ids_begin(find), ids_count(find));
-          },
-          [&](const std::vector<Piece>& pieces) { append(pieces.data(), pieces.size()); });
+      continue;
     }
-    ++position;
-  });
+    const auto append = [&](const u32* pieces, std::size_t size) {
+      const Word drawn = word(number);
+      for (std::size_t j = 0; j < size; ++j) {
+        if (j > 0) out.push_back(' ');
+        merges_->append(drawn, pieces[j], out);
+      }
+    };
+    draw_word(
+        key, i, first_[i], number,
+        [&](const Known& known, Find find) {
+          append(tables_.ids(known.table) + ids_begin(find), ids_count(find));
+        },
+        [&](const std::vector<Piece>& pieces) { append(pieces.data(), pieces.size()); });
+  }
 }
 
 // Without dropout a word is written the same way every time.

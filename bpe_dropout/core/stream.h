@@ -46,7 +46,18 @@ class Stream {
     u32 parts = 0;  // 0: not divided; else its number in parts_, from 1
   };
 
-  u32 meet(std::string_view word);
+  // Some lines and their words, dealt with together so that the look-ups overlap.
+  struct Batch {
+    std::vector<std::string_view> lines;
+    std::vector<std::size_t> word_ends;  // for each line
+    std::vector<std::string_view> words;
+    std::vector<u32> known;  // for each word
+  };
+  // Calls line(text, words, count) with the numbers of the known words for each line.
+  template <class F>
+  void for_each_known_line(std::string_view text, F&& line);
+  void flush_words();
+
   Word word(u32 known) const {
     const u32 parts = known_[known].parts;
     return {words_[known], parts ? &parts_[parts - 1] : nullptr};
@@ -54,8 +65,9 @@ class Stream {
   // Calls with_find(known, find) if a table has the answer, else with_pieces(pieces).
   template <class F, class G>
   void draw_word(const Key& key, u64 position, u64 first, u32 known, F&& with_find, G&& with_pieces);
-  void line_text(std::string_view line, const Key& key, std::string& out);
-  void line_words(std::string_view line, const Key& key, std::string& out);
+  // Fills first_ with the random numbers of a line's words.
+  void start_line(const Key& key, const u32* known, std::size_t count);
+  void append_words(const u32* known, std::size_t count, const Key& key, std::string& out);
   void append_plain(u32 known, std::string& out);
   void forget_if_too_much();
 
@@ -66,6 +78,8 @@ class Stream {
   Divide divide_;
   std::size_t memory_;
 
+  Batch batch_;
+  std::vector<u64> first_;
   Words words_;
   std::vector<Known> known_;
   std::deque<std::vector<Part>> parts_;

@@ -207,16 +207,32 @@ class Words {
     return slot.id ? slot.id - 1 : kNone;
   }
 
-  u32 add(std::string_view word) {
-    const u64 hash = hash_bytes(word.data(), word.size());
-    std::size_t at = locate(word, hash);
-    if (slots_[at].id) return slots_[at].id - 1;
-    const u32 id = static_cast<u32>(size());
-    bytes_.append(word);
-    ends_.push_back(bytes_.size());
-    slots_[at] = {static_cast<u32>(hash), id + 1};
-    if (ends_.size() * 2 > slots_.size()) grow();
-    return id;
+  u32 add(std::string_view word) { return add(word, hash_bytes(word.data(), word.size())); }
+
+  // Adds many, a step at a time for all of them: by the time a slot, an end or a string is read, it has
+  // been fetched into the cache.
+  void add(const std::vector<std::string_view>& words, std::vector<u32>& ids) {
+    constexpr std::size_t kGroup = 32;
+    u64 hashes[kGroup];
+    ids.resize(words.size());
+    for (std::size_t begin = 0; begin < words.size(); begin += kGroup) {
+      const std::size_t size = std::min(kGroup, words.size() - begin);
+      const std::string_view* const group = words.data() + begin;
+      const std::size_t mask = slots_.size() - 1;
+      for (std::size_t i = 0; i < size; ++i) {
+        hashes[i] = hash_bytes(group[i].data(), group[i].size());
+        __builtin_prefetch(&slots_[(hashes[i] >> 32) & mask]);
+      }
+      for (std::size_t i = 0; i < size; ++i) {
+        const u32 id = slots_[(hashes[i] >> 32) & mask].id;
+        __builtin_prefetch(&ends_[id ? id - 1 : 0]);
+      }
+      for (std::size_t i = 0; i < size; ++i) {
+        const u32 id = slots_[(hashes[i] >> 32) & mask].id;
+        __builtin_prefetch(bytes_.data() + ends_[id ? id - 1 : 0]);
+      }
+      for (std::size_t i = 0; i < size; ++i) ids[begin + i] = add(group[i], hashes[i]);
+    }
   }
 
   std::string_view operator[](u32 id) const {
@@ -232,8 +248,19 @@ class Words {
  private:
   struct Slot {
     u32 hash = 0;
-    u32 id = 0;  // 0: empty
+    u32 id = 0;  // 0: empty; else the number of the string, and one
   };
+
+  u32 add(std::string_view word, u64 hash) {
+    std::size_t at = locate(word, hash);
+    if (slots_[at].id) return slots_[at].id - 1;
+    const u32 id = static_cast<u32>(size());
+    bytes_.append(word);
+    ends_.push_back(bytes_.size());
+    slots_[at] = {static_cast<u32>(hash), id + 1};
+    if (ends_.size() * 2 > slots_.size()) grow();
+    return id;
+  }
 
   std::size_t locate(std::string_view word, u64 hash) const {
     const std::size_t mask = slots_.size() - 1;
