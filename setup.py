@@ -9,11 +9,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from pybind11.setup_helpers import Pybind11Extension
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, ExecError, PlatformError
-
-from pybind11.setup_helpers import Pybind11Extension
 
 CORE = Path("bpe_dropout/core")
 NO_COMPILER = """

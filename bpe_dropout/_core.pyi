@@ -19,7 +19,12 @@ class Key:
 
 class Merges:
     def __init__(
-        self, pairs: list[tuple[str, str]], final_is_suffix: bool, separator: str, vocabulary: set[str] | None, /
+        self,
+        pairs: list[tuple[str, str]],
+        final_is_suffix: bool,
+        separator: str,
+        vocabulary: set[str] | None,
+        /,
     ) -> None: ...
 
 class Ids:

@@ -17,7 +17,8 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import InputError, read_lines
+from .errors import InputError
+from .lines import read_lines
 
 VERSIONS = ((0, 1), (0, 2))
 
@@ -59,8 +60,7 @@ class Codes:
                 break
             if pair in where:
                 warnings.warn(
-                    f"{path}, line {number}: the merge {line!r} stands in line {where[pair]} already; "
-                    "the first counts",
+                    f"{path}, line {number}: the merge {line!r} stands in line {where[pair]} already; the first counts",
                     stacklevel=2,
                 )
             where.setdefault(pair, number)

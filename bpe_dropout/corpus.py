@@ -34,6 +34,7 @@ from .dictionary import Dictionary
 from .draws import cumulate
 from .errors import InputError, check_dropout, check_number
 from .keys import make_key
+from .lines import BLOCK, blocks_of_lines
 from .segmenter import Segmenter, invalid_line
 
 Segmentation = Sequence[str]
@@ -43,8 +44,13 @@ Progress = Callable[[int, int], None]
 MEMORY = 256 << 20
 _MAGIC = b"BPE-dropout words 1\n"
 _HEADER = 4096
-_BLOCK = 16 << 20
-_SECTIONS = {"words": np.uint32, "sentence_ends": np.uint64, "type_ends": np.uint64, "counts": np.uint64, "types": np.uint8}
+_SECTIONS = {
+    "words": np.uint32,
+    "sentence_ends": np.uint64,
+    "type_ends": np.uint64,
+    "counts": np.uint64,
+    "types": np.uint8,
+}
 
 
 class Epoch(NamedTuple):
@@ -92,7 +98,8 @@ class Corpus:
     @property
     def word_counts(self) -> NDArray[np.int64]:
         """How many words each sentence has."""
-        return np.diff(self._sentence_ends.astype(np.int64))
+        ends = self._sentence_ends.astype(np.int64)
+        return ends[1:] - ends[:-1]
 
     def type(self, number: int) -> str:
         """The word of a number."""
@@ -154,7 +161,11 @@ class Corpus:
         return Sampler(lists.sampler(self._core, 0, eos), len(self))
 
     def sentence_distribution_sampler(
-        self, distribution: Callable[[list[str]], Distribution], dictionary: Dictionary, *, eos: int | None = None
+        self,
+        distribution: Callable[[list[str]], Distribution],
+        dictionary: Dictionary,
+        *,
+        eos: int | None = None,
     ) -> Sampler:
         """The same for methods that segment a sentence as a whole: it is called once for each sentence."""
         lists = _Lists(dictionary)
@@ -209,7 +220,13 @@ class Sampler:
 
     @overload
     def tokens(
-        self, sentences: range | ArrayLike | None = None, *, seed: int, epoch: int, side: int = 0, threads: int = 1
+        self,
+        sentences: range | ArrayLike | None = None,
+        *,
+        seed: int,
+        epoch: int,
+        side: int = 0,
+        threads: int = 1,
     ) -> Epoch: ...
 
     def tokens(
@@ -357,7 +374,7 @@ def _is_of(header: dict[str, Any], text: Path, stat: os.stat_result, path: Path)
         return True
     digest = hashlib.blake2b(digest_size=16)
     with text.open("rb") as file:
-        while block := file.read(_BLOCK):
+        while block := file.read(BLOCK):
             digest.update(block)
     return bool(digest.hexdigest() == header["digest"])
 
@@ -439,17 +456,3 @@ def _write_index(file: IO[bytes], text: Path, progress: Progress | None) -> dict
 
 def _map_index(file: IO[bytes], header: dict[str, Any]) -> tuple[mmap.mmap, dict[str, Any]]:
     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), header
-
-
-def blocks_of_lines(source: IO[bytes], size: int = _BLOCK) -> Iterable[bytes]:
-    """A file in blocks of whole lines; the last line may lack its \\n."""
-    rest: list[bytes] = []
-    while block := source.read(size):
-        end = block.rfind(b"\n") + 1
-        if end == 0:
-            rest.append(block)
-            continue
-        yield b"".join([*rest, block[:end]])
-        rest = [block[end:]]
-    if last := b"".join(rest):
-        yield last

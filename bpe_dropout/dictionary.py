@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import _core
-from .errors import InputError, read_lines
+from .errors import InputError
+from .lines import read_lines
 from .segmenter import Segmenter
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")

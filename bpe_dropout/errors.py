@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 
 class InputError(ValueError):
@@ -37,15 +36,3 @@ def encode(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise InputError(f"the text cannot be written as UTF-8: {error}") from None
-
-
-def read_lines(path: str | Path, expected: str) -> list[str]:
-    """The lines of a UTF-8 file, split at \\n only; `expected` says what the file should be."""
-    data = Path(path).read_bytes()
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}, line {line}: not valid UTF-8; is this {expected}?") from None
-    lines = text.split("\n")
-    return lines[:-1] if lines[-1] == "" else lines

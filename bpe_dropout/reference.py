@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
+from itertools import pairwise
 from random import Random
 
 from .codes import Codes
@@ -37,7 +38,7 @@ def characters(word: str, codes: Codes) -> Tokens:
 
 def candidates(tokens: Tokens, ranks: dict[tuple[str, str], int]) -> list[int]:
     """The positions at which a merge is possible, the highest priority first; of equals, the leftmost."""
-    pairs = list(zip(tokens, tokens[1:], strict=False))
+    pairs = list(pairwise(tokens))
     possible = [i for i, pair in enumerate(pairs) if pair in ranks]
     return sorted(possible, key=lambda i: (ranks[pairs[i]], i))
 
@@ -75,7 +76,12 @@ def sample(word: str, codes: Codes, p: float, random: Random) -> Tokens:
 
 
 def segment(
-    word: str, codes: Codes, p: float, random: Random | None = None, vocabulary: Collection[str] = (), separator: str = "@@"
+    word: str,
+    codes: Codes,
+    p: float,
+    random: Random | None = None,
+    vocabulary: Collection[str] = (),
+    separator: str = "@@",
 ) -> Tokens:
     """A segmentation of a word, without separators: ("un", "related")."""
     if len(word) == 1:
@@ -132,6 +138,4 @@ def spell(tokens: Tokens, codes: Codes, vocabulary: Collection[str] = (), separa
         left, right = pair
         return take_apart(left, False) + take_apart(right[: -len(END)] if final else right, final)
 
-    return tuple(
-        piece for i, token in enumerate(tokens) for piece in take_apart(token, final=i == len(tokens) - 1)
-    )
+    return tuple(piece for i, token in enumerate(tokens) for piece in take_apart(token, final=i == len(tokens) - 1))

@@ -115,7 +115,14 @@ class Segmenter:
         return _core.segment(self._merges, line, SPLITS[split], self._divide, check_dropout(dropout), key)
 
     def process_line(
-        self, line: str, dropout: float = 0.0, seed: int = 0, *, epoch: int = 0, side: int = 0, sentence: int = 0
+        self,
+        line: str,
+        dropout: float = 0.0,
+        seed: int = 0,
+        *,
+        epoch: int = 0,
+        side: int = 0,
+        sentence: int = 0,
     ) -> str:
         """The segmented line as text, with the white space before and after it: subword-nmt's own method.
 
@@ -250,16 +257,12 @@ class _Glossaries:
         return [] if parts == [(word, False)] else parts
 
 
-def _isolate(
-    word: str, exactly: re.Pattern[str], within: re.Pattern[str], group: re.Pattern[str]
-) -> list[str]:
+def _isolate(word: str, exactly: re.Pattern[str], within: re.Pattern[str], group: re.Pattern[str]) -> list[str]:
     if exactly.match(word) or not within.search(word):
         return [word]
     *segments, ending = group.split(word)
     return [segment for segment in [*segments, (ending or "").strip("\r\n ")] if segment]
 
 
-def _rebuild(
-    codes: Codes, vocabulary: frozenset[str] | None, glossaries: tuple[str, ...], separator: str
-) -> Segmenter:
+def _rebuild(codes: Codes, vocabulary: frozenset[str] | None, glossaries: tuple[str, ...], separator: str) -> Segmenter:
     return Segmenter(codes, vocabulary=vocabulary, glossaries=glossaries, separator=separator)

@@ -1,0 +1,37 @@
+# The front door; the work is done elsewhere. `make help` lists what there is.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml setup.py $(wildcard bpe_dropout/core/*.h bpe_dropout/core/*.cpp)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test check bench sanitize clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+setup: $(VENV)/.ready ## everything the project needs, in .venv
+
+# Built again when the compiled core or the dependencies change.
+$(VENV)/.ready: $(SOURCES) scripts/setup.sh
+	@PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV)
+	@touch $@
+
+test: setup ## all tests
+	$(BIN)/pytest
+
+check: setup ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup ## speed against other tools, written to experiments/bench/segmenter.md and the README
+	@sh scripts/setup_bench.sh $(VENV)
+	$(BIN)/python experiments/bench/segmenter.py
+
+sanitize: setup ## the core's tests and a fuzz, under the address and undefined-behaviour sanitizers
+	@sh scripts/sanitize.sh $(VENV)
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) build dist *.egg-info bpe_dropout/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

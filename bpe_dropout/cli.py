@@ -1,0 +1,424 @@
+"""The command `bpe-dropout`: apply, learn, distribution, calibrate.
+
+    bpe-dropout learn -s 4000 < train.tok.en > codes
+    bpe-dropout apply -c codes < train.tok.en > train.bpe.en
+    bpe-dropout apply -c codes -p 0.1 --seed 1 < train.tok.en > train.bpe-dropout.en
+    bpe-dropout distribution -c codes -p 0.1 unrelated
+    bpe-dropout calibrate -c codes --ratio 1.25 < train.tok.zh
+
+Text is UTF-8, a sentence a line, tokenized into words with spaces between them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import io
+import json
+import os
+import signal
+import stat
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from .errors import InputError, check_dropout
+from .lines import blocks_of_lines
+from .segmenter import Segmenter
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `bpe-dropout apply ... | head` ends quietly
+    warnings.showwarning = lambda message, *_: print(f"bpe-dropout: warning: {message}", file=sys.stderr)
+    options = make_parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except InputError as error:
+        return fail(str(error))
+    except OSError as error:
+        return fail(describe(error))
+    except KeyboardInterrupt:
+        print("\nbpe-dropout: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def fail(sentence: str) -> int:
+    print(f"bpe-dropout: error: {sentence}", file=sys.stderr)
+    return 1
+
+
+def describe(error: OSError) -> str:
+    what = f"{error.filename}: " if error.filename else ""
+    advice = "; free some space and run it again" if error.errno == errno.ENOSPC else ""
+    return f"{what}{error.strerror or error}{advice}"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bpe-dropout", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run: object, summary: str, details: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.\n\n{details}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.set_defaults(run=run)
+        return sub
+
+    apply = command(
+        "apply",
+        run_apply,
+        "segment text into pieces",
+        "Without -p this is BPE, and the output is that of `subword-nmt apply-bpe`, byte for byte.\n"
+        "With -p 0.1 it is BPE-dropout. Dropout is for the training of a model and is to be drawn anew in every\n"
+        "epoch: a text that is segmented with dropout once, and then trained on many times, is a mistake.",
+    )
+    add_files(apply, "text to segment", "segmented text")
+    add_segmenter(apply)
+    add_dropout(apply)
+    apply.add_argument("--seed", type=int, default=1, metavar="N", help="draws with this seed (default: %(default)s)")
+    apply.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="threads; the output is the same with any number (default: %(default)s)",
+    )
+
+    learn = command("learn", run_learn, "learn merges from text", "The learner is subword-nmt's, and so is the result.")
+    add_files(learn, "text to learn from", "codes file")
+    learn.add_argument(
+        "-s",
+        "--symbols",
+        type=int,
+        default=10000,
+        metavar="N",
+        help="number of merges (default: %(default)s)",
+    )
+    learn.add_argument(
+        "--min-frequency",
+        type=int,
+        default=2,
+        metavar="N",
+        help="stop when no pair comes N times (default: %(default)s)",
+    )
+    learn.add_argument(
+        "-t",
+        "--total-symbols",
+        action="store_true",
+        help="count the characters too: --symbols is then about the size of the vocabulary",
+    )
+
+    distribution = command(
+        "distribution",
+        run_distribution,
+        "show every segmentation of a word with its exact probability",
+        "For example: bpe-dropout distribution -c codes -p 0.1 unrelated",
+    )
+    add_segmenter(distribution)
+    add_dropout(distribution, default=0.1)
+    distribution.add_argument("words", nargs="+", metavar="WORD")
+    distribution.add_argument(
+        "-n",
+        "--most",
+        type=int,
+        default=20,
+        metavar="N",
+        help="show the N most probable; 0 shows all (default: %(default)s)",
+    )
+    distribution.add_argument("--json", action="store_true", help="all of them, as JSON: a line a word")
+
+    calibrate = command(
+        "calibrate",
+        run_calibrate,
+        "find the dropout p that makes text longer by a wanted ratio",
+        "The paper's p = 0.1 makes English and French about 1.25 times longer; Chinese and Japanese need a p of\n"
+        "their own for that. Expected lengths are exact for most words; long ones are drawn often.",
+    )
+    calibrate.add_argument("-i", "--input", metavar="FILE", help="text to calibrate on (default: standard input)")
+    add_segmenter(calibrate)
+    calibrate.add_argument(
+        "--ratio",
+        type=float,
+        default=1.25,
+        metavar="R",
+        help="wanted length, relative to BPE (default: %(default)s)",
+    )
+    calibrate.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def add_files(parser: argparse.ArgumentParser, reads: str, writes: str) -> None:
+    parser.add_argument("-i", "--input", metavar="FILE", help=f"{reads} (default: standard input)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help=f"{writes}, written whole or not at all (default: standard output)",
+    )
+
+
+def add_segmenter(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-c", "--codes", required=True, metavar="FILE", help="merges, as `learn` and subword-nmt write them"
+    )
+    parser.add_argument("-m", "--merges", type=int, default=-1, metavar="N", help="use only the first N merges")
+    parser.add_argument(
+        "-s",
+        "--separator",
+        default="@@",
+        metavar="S",
+        help="marks a piece that is not the end of its word (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--vocabulary",
+        metavar="FILE",
+        help="take apart the pieces that are not in it: a file of subword-nmt get-vocab",
+    )
+    parser.add_argument(
+        "--vocabulary-threshold",
+        type=int,
+        metavar="N",
+        help="of the vocabulary, only what comes at least N times",
+    )
+    parser.add_argument("--glossaries", nargs="+", metavar="REGEX", help="what these match stays whole")
+
+
+def add_dropout(parser: argparse.ArgumentParser, default: float = 0.0) -> None:
+    parser.add_argument(
+        "-p",
+        "--dropout",
+        type=probability,
+        default=default,
+        metavar="P",
+        help="the probability that a merge is dropped, from 0 to 1 (default: %(default)s)",
+    )
+
+
+def probability(text: str) -> float:
+    try:
+        return check_dropout(float(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a probability from 0 to 1") from None
+
+
+def read_segmenter(options: argparse.Namespace) -> Segmenter:
+    return Segmenter.from_codes(
+        options.codes,
+        merges=options.merges,
+        vocabulary=options.vocabulary,
+        vocabulary_threshold=options.vocabulary_threshold,
+        glossaries=options.glossaries,
+        separator=options.separator,
+    )
+
+
+def run_apply(options: argparse.Namespace) -> None:
+    if options.threads < 1:
+        raise InputError(f"the number of threads is 1 or more, not {options.threads}")
+    stream = read_segmenter(options).stream(options.dropout, threads=options.threads)
+    name = options.input or "standard input"
+    with open_input(options.input) as source, open_output(options.output) as out:
+        progress = Progress("segmented", size_of(source))
+        lines = 0
+        for block in blocks_of_lines(source):
+            try:
+                segmented = stream.text(block, options.seed, first_line=lines)
+            except InputError as error:
+                raise InputError(f"{name}, {error}") from None
+            write(out, segmented)
+            lines += block.count(b"\n")
+            progress.add(len(block))
+        progress.close()
+
+
+def run_learn(options: argparse.Namespace) -> None:
+    if options.symbols < 1:
+        raise InputError(f"the number of merges is 1 or more, not {options.symbols}")
+    # Without a terminal the learner's own progress bar is silent. To be set before it is imported.
+    if not sys.stderr.isatty():
+        os.environ["TQDM_DISABLE"] = "1"
+    from subword_nmt.learn_bpe import learn_bpe
+
+    counts = count_words(options.input)
+    counted = io.StringIO("".join(f"{word} {count}\n" for word, count in counts.items()), newline="\n")
+    if not any(len(word) > 1 for word in counts):
+        raise InputError(f"{options.input or 'standard input'}: there is no word of two characters to learn from")
+    learned = io.StringIO()
+    learn_bpe(
+        counted,
+        learned,
+        options.symbols,
+        options.min_frequency,
+        is_dict=True,
+        total_symbols=options.total_symbols,
+    )
+    with open_output(options.output) as out:
+        write(out, learned.getvalue().encode())
+
+
+def run_distribution(options: argparse.Namespace) -> None:
+    segmenter = read_segmenter(options)
+    for word in options.words:
+        outcomes = segmenter.distribution(word, options.dropout)
+        if options.json:
+            segmentations = [{"pieces": pieces, "probability": p} for pieces, p in outcomes.items()]
+            print(
+                json.dumps(
+                    {"word": word, "dropout": options.dropout, "segmentations": segmentations},
+                    ensure_ascii=False,
+                )
+            )
+            continue
+        length = sum(p * len(pieces) for pieces, p in outcomes.items())
+        print(f"{word}  (p = {options.dropout:g}: {len(outcomes)} segmentations, {length:.3f} pieces on average)")
+        shown = list(outcomes.items())[: options.most or None]
+        for pieces, p in shown:
+            print(f"  {p:11.9f}  {' '.join(pieces)}")
+        if len(shown) < len(outcomes):
+            rest = sum(p for _, p in list(outcomes.items())[len(shown) :])
+            print(f"  {rest:11.9f}  {len(outcomes) - len(shown)} others; -n 0 shows all")
+
+
+def run_calibrate(options: argparse.Namespace) -> None:
+    from .calibration import calibrate
+
+    found = calibrate(read_segmenter(options), count_words(options.input), options.ratio)
+    if options.json:
+        print(
+            json.dumps(
+                {
+                    "p": found.p,
+                    "ratio": found.ratio,
+                    "plain_length": found.plain_length,
+                    "exact_share": found.exact_share,
+                }
+            )
+        )
+        return
+    print(
+        f"p = {found.p:.4f} makes this text {found.ratio:.4f} times longer "
+        f"({found.plain_length} pieces without dropout)"
+    )
+    if found.exact_share < 1:
+        print(f"exact for {found.exact_share:.1%} of the words; the others, too long for that, were drawn many times")
+
+
+def count_words(path: str | None) -> dict[str, int]:
+    """Distinct words, split at spaces, in the order of their first appearance, and how often they come."""
+    from . import _core
+    from .segmenter import SPLITS, invalid_line
+
+    index = _core.Index(SPLITS["spaces"])
+    lines = 0
+    with open_input(path) as source:
+        progress = Progress("read", size_of(source))
+        for block in blocks_of_lines(source):
+            try:
+                index.add(b"\n".join(line.strip(b"\r ") for line in block.split(b"\n")) if b"\r" in block else block)
+            except _core.InvalidText as error:
+                raise InputError(f"{path or 'standard input'}, {invalid_line(error, lines)}") from None
+            lines += block.count(b"\n")
+            progress.add(len(block))
+        progress.close()
+    types, ends, counts = index.bytes(), index.ends().tolist(), index.counts().tolist()
+    if not counts:
+        raise InputError(f"{path or 'standard input'} holds no words")
+    return {types[begin:end].decode(): count for begin, end, count in zip(ends, ends[1:], counts, strict=False)}
+
+
+# Files: in as blocks of whole lines, out as it comes; a named output file appears when it is whole.
+
+
+@contextlib.contextmanager
+def open_input(path: str | None) -> Iterator[BinaryIO]:
+    if path is None or path == "-":
+        yield sys.stdin.buffer
+    else:
+        with open(path, "rb") as source:
+            yield source
+
+
+@contextlib.contextmanager
+def open_output(path: str | None) -> Iterator[io.FileIO]:
+    if path is None or path == "-":
+        with io.FileIO(sys.stdout.fileno(), "w", closefd=False) as out:
+            yield out
+        return
+    target = Path(path)
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(target.stat().st_mode):  # /dev/null, a pipe
+            with io.FileIO(path, "w") as out:
+                yield out
+            return
+    handle, name = tempfile.mkstemp(prefix=target.name + ".", suffix=".part", dir=target.parent)
+    try:
+        with io.FileIO(handle, "w") as out:
+            yield out
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def write(out: io.FileIO, data: bytes) -> None:
+    """Writes all of it: without a buffer, so that a full disk shows here and not at the end."""
+    view = memoryview(data)
+    while view:
+        view = view[out.write(view) :]
+
+
+def size_of(source: BinaryIO) -> int | None:
+    try:
+        status = os.fstat(source.fileno())
+    except (OSError, ValueError):
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+class Progress:
+    """A line on the terminal once work takes longer than a moment; nothing in a pipe."""
+
+    def __init__(self, what: str, size: int | None) -> None:
+        self._what, self._size, self._done = what, size, 0
+        self._start = self._shown = time.monotonic()
+        self._visible = False
+        self._terminal = sys.stderr.isatty()
+
+    def add(self, amount: int) -> None:
+        self._done += amount
+        now = time.monotonic()
+        if not self._terminal or now - self._start < 1 or now - self._shown < 0.2:
+            return
+        self._shown, self._visible = now, True
+        share = f" of {self._size / 1e6:.0f}, {self._done / self._size:.0%}" if self._size else ""
+        rate = self._done / (now - self._start) / 1e6
+        print(
+            f"\r\033[K{self._what} {self._done / 1e6:.0f}{share} MB, {rate:.0f} MB/s",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def close(self) -> None:
+        if self._visible:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Lines of UTF-8 text: they end at \\n and nowhere else, whatever other line breaks they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from .errors import InputError
+
+BLOCK = 8 << 20
+
+
+def read_lines(path: str | Path, expected: str) -> list[str]:
+    """The lines of a small file; `expected` says what it should be, in case it is not even text."""
+    data = Path(path).read_bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}, line {line}: not valid UTF-8; is this {expected}?") from None
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def blocks_of_lines(source: BinaryIO) -> Iterator[bytes]:
+    """A file in blocks of whole lines, as soon as they come: a pipe is not waited on for more than it has.
+
+    The last line may lack its \\n.
+    """
+    rest: list[bytes] = []
+    while block := source.read1(BLOCK):  # type: ignore[attr-defined]
+        end = block.rfind(b"\n") + 1
+        if end == 0:
+            rest.append(block)
+            continue
+        yield b"".join([*rest, block[:end]])
+        rest = [block[end:]]
+    if last := b"".join(rest):
+        yield last

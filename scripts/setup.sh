@@ -1,0 +1,26 @@
+#!/bin/sh
+# Sets up a virtual environment with everything the project needs: sh scripts/setup.sh .venv
+# PYTHON names the interpreter to make it from (default: python3).
+set -eu
+venv=$1
+python=${PYTHON:-python3}
+
+stop() {
+  echo "setup: $*" >&2
+  exit 1
+}
+
+command -v "$python" >/dev/null 2>&1 ||
+  stop "there is no $python here. Install Python 3.11 or newer, or name one: make setup PYTHON=python3.11"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+  stop "$("$python" --version 2>&1) is too old. Python 3.11 or newer is needed; name one: make setup PYTHON=python3.11"
+command -v "${CXX:-c++}" >/dev/null 2>&1 || command -v g++ >/dev/null 2>&1 || command -v clang++ >/dev/null 2>&1 ||
+  stop "there is no C++ compiler here (GCC 9 or newer, or Clang 10 or newer). On Debian and Ubuntu: apt-get install g++"
+
+if [ ! -x "$venv/bin/python" ]; then
+  echo "setup: making $venv"
+  "$python" -m venv "$venv" ||
+    stop "could not make $venv. On Debian and Ubuntu, venv is a package of its own: apt-get install python3-venv"
+fi
+echo "setup: installing the project and what it needs into $venv (a minute or two)"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
