@@ -111,7 +111,16 @@ def segment(
     merges: Merges, line: str, split: Split, divide: Callable[[str], Parts] | None, p: float, key: Key, /
 ) -> list[str]: ...
 def distribution(merges: Merges, word: Word, p: float, most: int, /) -> list[tuple[tuple[str, ...], float]]: ...
-def expected_length(merges: Merges, word: Word, p: float, most: int, /) -> float: ...
+def expected_lengths(
+    merges: Merges,
+    words: list[Word],
+    exact: int,
+    draws: NDArray[np.uint64],
+    p: float,
+    most: int,
+    threads: int,
+    /,
+) -> tuple[NDArray[np.float64], NDArray[np.uint8]]: ...
 def table(merges: Merges, word: Word, p: float, finest: float, /) -> list[tuple[tuple[str, ...], float]]: ...
 def table_against_draw(
     merges: Merges, word: Word, p: float, finest: float, seed: int, draws: int, /

@@ -147,13 +147,6 @@ class Segmenter:
             raise InputError(f"the segmentations of {word!r} are too many to list: {error}") from None
         return dict(sorted(outcomes, key=lambda outcome: (-outcome[1], outcome[0])))
 
-    def expected_length(self, word: str, dropout: float, *, limit: int = 1 << 20) -> float | None:
-        """The exact mean number of pieces of a word; None where there are more than `limit` states."""
-        try:
-            return _core.expected_length(self._merges, self._word(word), check_dropout(dropout), limit)
-        except _core.TooManyStates:
-            return None
-
     def desegment(self, pieces: str | Iterable[str]) -> str:
         """The text back from its pieces, or from a segmented line.
 

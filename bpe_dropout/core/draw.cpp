@@ -215,9 +215,12 @@ namespace {
 using Weighted = std::map<std::vector<Piece>, double>;
 
 // The segmentations of one part, state by state: a state is the set of boundaries that are gone, a
-// bit each. Every merge removes one, so the states fall into layers that are dealt with in turn.
-Weighted part_distribution(const Merges& merges, std::string_view text, bool last, double p, std::size_t most,
-                           std::size_t& states) {
+// bit each. Every merge removes one, so the states fall into layers that are dealt with in turn. Calls
+// done(pieces, probability) for each state, with the probability that the word stays there; the same
+// pieces may come more than once.
+template <class F>
+void for_each_state(const Merges& merges, std::string_view text, bool last, double p, std::size_t most,
+                    std::size_t& states, F&& done) {
   std::vector<Symbol> start;
   merges.start(text, start);
   const std::size_t size = start.size();
@@ -226,7 +229,7 @@ Weighted part_distribution(const Merges& merges, std::string_view text, bool las
   std::vector<Symbol> span(size * (size + 1));  // the symbol of [begin, end), once a merge has made it
   for (std::size_t i = 0; i < size; ++i) span[i * (size + 1) + i + 1] = start[i];
 
-  Weighted result;
+  std::vector<Piece> pieces;
   std::vector<std::pair<u64, double>> layer{{0, 1.0}}, next;
   std::vector<std::size_t> begins;
   std::vector<std::pair<Rank, std::size_t>> candidates;
@@ -259,9 +262,9 @@ Weighted part_distribution(const Merges& merges, std::string_view text, bool las
         left *= p;
       }
       if (left > 0) {
-        std::vector<Piece> pieces;
+        pieces.clear();
         merges.pieces(tokens.data(), tokens.size(), last, pieces);
-        result[std::move(pieces)] += left;
+        done(pieces, left);
       }
     }
     std::sort(next.begin(), next.end());
@@ -275,7 +278,6 @@ Weighted part_distribution(const Merges& merges, std::string_view text, bool las
       }
     }
   }
-  return result;
 }
 
 }  // namespace
@@ -295,7 +297,8 @@ std::vector<Outcome> distribution(const Merges& merges, const Word& word, double
     if (const auto piece = whole(word, part)) {
       of_part[{*piece}] = 1.0;
     } else {
-      of_part = part_distribution(merges, part_text(word, part), part + 1 == parts, p, most, states);
+      for_each_state(merges, part_text(word, part), part + 1 == parts, p, most, states,
+                     [&](const std::vector<Piece>& pieces, double probability) { of_part[pieces] += probability; });
     }
     if (all.size() * of_part.size() > most) {
       throw TooManyStates("more than " + std::to_string(most) + " segmentations");
@@ -313,6 +316,24 @@ std::vector<Outcome> distribution(const Merges& merges, const Word& word, double
   std::vector<Outcome> outcomes;
   for (auto& [pieces, probability] : all) outcomes.push_back({pieces, probability});
   return outcomes;
+}
+
+double expected_length(const Merges& merges, const Word& word, double p, std::size_t most) {
+  double length = 0;
+  if (p <= 0 || p >= 1) return static_cast<double>(distribution(merges, word, p, most)[0].pieces.size());
+  std::size_t states = 0;
+  const std::size_t parts = part_count(word);
+  for (std::size_t part = 0; part < parts; ++part) {
+    if (whole(word, part)) {
+      length += 1;
+      continue;
+    }
+    for_each_state(merges, part_text(word, part), part + 1 == parts, p, most, states,
+                   [&](const std::vector<Piece>& pieces, double probability) {
+                     length += probability * static_cast<double>(pieces.size());
+                   });
+  }
+  return length;
 }
 
 }  // namespace bpe

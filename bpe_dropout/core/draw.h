@@ -122,4 +122,7 @@ struct Outcome {
 // states of Algorithm 1 can be reached.
 std::vector<Outcome> distribution(const Merges& merges, const Word& word, double p, std::size_t most);
 
+// The mean number of pieces; throws as distribution() does.
+double expected_length(const Merges& merges, const Word& word, double p, std::size_t most);
+
 }  // namespace bpe

@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include "stream.h"
+#include "threads.h"
 
 namespace py = pybind11;
 using namespace bpe;
@@ -110,12 +111,40 @@ py::list distribution_of(const Merges& merges, const PyWord& word, double p, std
   return outcomes;
 }
 
-double expected_length(const Merges& merges, const PyWord& word, double p, std::size_t most) {
-  double length = 0;
-  for (const auto& [pieces, probability] : distribution(merges, word.word(), p, most)) {
-    length += probability * static_cast<double>(pieces.size());
+// The mean number of pieces of each word: exact for the first `exact` of them, as far as they have no more
+// than `most` states, and the mean of `draws` for the others. Also, which are exact.
+py::tuple expected_lengths(const Merges& merges, const std::vector<PyWord>& words, std::size_t exact,
+                           const Array<u64>& draws, double p, std::size_t most, std::size_t threads) {
+  const Dropout dropout(p);
+  std::vector<double> lengths(words.size());
+  std::vector<u8> is_exact(words.size());
+  const u64* const how_many = draws.data();
+  {
+    py::gil_scoped_release unlock;
+    in_threads(threads, [&](std::size_t thread) {
+      Scratch scratch;
+      for (std::size_t i = thread; i < words.size(); i += threads) {
+        const Word word = words[i].word();
+        if (i < exact || p <= 0 || p >= 1) {
+          try {
+            lengths[i] = expected_length(merges, word, p, most);
+            is_exact[i] = 1;
+            continue;
+          } catch (const TooManyStates&) {
+          }
+        }
+        u64 sum = 0;
+        for (u64 draw_number = 0; draw_number < how_many[i]; ++draw_number) {
+          const Key key{0, draw_number, 0, i};
+          Decoder decoder(key, 0, key.first(0));
+          draw(merges, word, dropout, &decoder, scratch);
+          sum += scratch.pieces.size();
+        }
+        lengths[i] = static_cast<double>(sum) / static_cast<double>(how_many[i]);
+      }
+    });
   }
-  return length;
+  return py::make_tuple(to_array(std::move(lengths)), to_array(std::move(is_exact)));
 }
 
 // What a table of `word` answers, and what draw() answers, to the same numbers.
@@ -328,7 +357,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("draw", &draw_pieces);
   m.def("segment", &segment);
   m.def("distribution", &distribution_of);
-  m.def("expected_length", &expected_length);
+  m.def("expected_lengths", &expected_lengths);
   m.def("table", &table_of);
   m.def("table_against_draw", &table_against_draw);
 
