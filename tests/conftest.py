@@ -1,0 +1,81 @@
+"""Text and merge tables for the tests: real English from Python's own documentation, real text in many
+languages from ../shared/data where it is there."""
+
+import contextlib
+import gzip
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from bpe_dropout import Codes, Segmenter
+
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+def learn(lines: list[str], merges: int) -> Codes:
+    """subword-nmt's learner on some lines."""
+    from subword_nmt.learn_bpe import learn_bpe
+
+    learned = io.StringIO()
+    with contextlib.redirect_stderr(io.StringIO()):
+        learn_bpe(io.StringIO("\n".join(lines) + "\n"), learned, merges)
+    return Codes(tuple(tuple(line.split(" ")) for line in learned.getvalue().splitlines()[1:]))
+
+
+def as_version_1(codes: Codes) -> Codes:
+    """The same merges with "</w>" as a symbol of its own, as in codes of version 0.1."""
+    ends = dict.fromkeys(
+        (s.removesuffix("</w>"), "</w>") for pair in codes.pairs for s in pair if re.fullmatch(r".</w>", s)
+    )
+    return Codes((*ends, *codes.pairs), version=(0, 1))
+
+
+def write_codes(path: Path, codes: Codes) -> Path:
+    head = "#version: 0.2\n" if codes.version == (0, 2) else ""
+    path.write_bytes((head + "".join(f"{left} {right}\n" for left, right in codes.pairs)).encode())
+    return path
+
+
+@pytest.fixture(scope="session")
+def english() -> list[str]:
+    """About 7000 lines of real English: the language reference that comes with Python."""
+    from pydoc_data.topics import topics
+
+    text = " ".join(topics.values()).lower()
+    words = re.findall(r"[a-z]+|[0-9]+|[^\sa-z0-9]", text)
+    return [" ".join(words[i : i + 15]) for i in range(0, min(len(words), 105_000), 15)]
+
+
+@pytest.fixture(scope="session")
+def codes(english: list[str]) -> Codes:
+    return learn(english, 1200)
+
+
+@pytest.fixture(scope="session")
+def segmenter(codes: Codes) -> Segmenter:
+    return Segmenter(codes)
+
+
+@pytest.fixture(scope="session")
+def words(english: list[str]) -> list[str]:
+    """Distinct words, the most frequent first."""
+    counts: dict[str, int] = {}
+    for line in english:
+        for word in line.split():
+            counts[word] = counts.get(word, 0) + 1
+    return sorted(counts, key=lambda word: -counts[word])
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    if not SHARED.is_dir():
+        pytest.skip("needs the real text of ../shared/data, which is not here")
+    return SHARED
+
+
+def read_gz(path: Path) -> list[str]:
+    """The lines of a gzipped file, split at \\n only."""
+    lines = gzip.decompress(path.read_bytes()).decode().split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
