@@ -153,9 +153,7 @@ def test_direct_simulation_fits(segmenter, words, p):
     values = []
     for word in [*REPEATED, *words[300:310], *words[3000:3010]]:
         core = _core.Word(word, [])
-        counts = Counter(
-            tuple(_core.draw(segmenter._merges, core, p, _core.Key(11, 0, 0, n), 0)) for n in range(draws)
-        )
+        counts = Counter(tuple(_core.draw(segmenter._merges, core, p, _core.Key(11, 0, 0, n), 0)) for n in range(draws))
         values.append(chi_square(counts, segmenter.distribution(word, p), draws))
     assert min(values) > 1e-4
     assert stats.kstest([v for v in values if v < 1], "uniform").pvalue > 1e-3
@@ -201,3 +199,52 @@ def test_philox_is_numpys():
         if counter[0] == 0:
             continue
         assert _core.philox(counter, key) == theirs
+
+
+class PlainDecoder:
+    """The arithmetic decoder of core/random.h, again, in whole numbers of Python and with numpy's Philox."""
+
+    def __init__(self, seed, epoch, side, sentence, position):
+        self.key = (seed, epoch, side, sentence)
+        self.range, self.offset = 2**63, self.block(0, position // 4)[position % 4] >> 1
+        self.bits = (
+            block[i // 4] >> 16 * (i % 4) & 0xFFFF
+            for n in range(1000)
+            if (block := self.block(1 + position, n))
+            for i in range(16)
+        )
+
+    def block(self, stream, index):
+        seed, epoch, side, sentence = self.key
+        counter = sum(n << 64 * i for i, n in enumerate([index, sentence, epoch, (side << 40) + stream]))
+        generator = np.random.Philox(key=seed | 0x4250452D64726F70 << 64, counter=(counter - 1) % 2**256)
+        return generator.random_raw(4).tolist()  # numpy counts before it draws
+
+    def dropped(self, p, candidates):
+        q, missed, above = int(p * 2**64), int(p * 2**64), self.range
+        for k in range(candidates):
+            below = self.range * missed >> 64
+            if self.offset >= below:
+                self.range, self.offset = above - below, self.offset - below
+                break
+            above, missed = below, missed * q >> 64
+        else:
+            k, self.range = candidates, above
+        while self.range < 2**48:
+            self.range, self.offset = self.range << 16, self.offset << 16 | next(self.bits)
+        return k
+
+
+@pytest.mark.parametrize("p", [0.1, 0.6, 0.9])
+def test_the_draws_are_the_documented_ones(codes, segmenter, words, p):
+    ranks = codes.ranks
+    for number, word in enumerate([*words[500:560], "statement" * 5, "compositionality" * 3]):
+        decoder = PlainDecoder(7, 3, 1, number, 2)
+        tokens = reference.characters(word, codes)
+        while found := reference.candidates(tokens, ranks):
+            dropped = decoder.dropped(p, len(found))
+            if dropped == len(found):
+                break
+            tokens = reference.merge(tokens, found[dropped])
+        expected = [*(token + "@@" for token in tokens[:-1]), tokens[-1].removesuffix("</w>")]
+        assert _core.draw(segmenter._merges, _core.Word(word, []), p, _core.Key(7, 3, 1, number), 2) == expected

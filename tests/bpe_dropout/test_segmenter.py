@@ -1,0 +1,169 @@
+"""The segmenter as a user meets it."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpe_dropout import Codes, InputError, Segmenter
+from tests.conftest import learn, read_gz, write_codes
+
+TABLE = Codes(
+    tuple(
+        tuple(pair.split())
+        for pair in ["r e", "l a", "t e", "u n", "re la", "te d</w>", "rela ted</w>", "un related</w>", "e d</w>"]
+    )
+)
+
+
+def test_the_example_of_the_readme():
+    segmenter = Segmenter(Codes(TABLE.pairs[:7]))
+    assert segmenter.segment("unrelated related") == ["un@@", "related", "related"]
+    assert segmenter.desegment(["un@@", "related", "related"]) == "unrelated related"
+    assert segmenter.process_line("  unrelated  related ") == "  un@@ related related "
+
+
+def test_from_codes(tmp_path):
+    segmenter = Segmenter.from_codes(write_codes(tmp_path / "codes", TABLE))
+    assert segmenter.segment("unrelated") == ["unrelated"]
+    assert repr(segmenter) == "Segmenter(9 merges, separator='@@')"
+
+
+def test_the_same_key_draws_the_same_and_every_part_of_it_matters(segmenter, english):
+    line = " ".join(english[:5])
+    key = dict(dropout=0.3, seed=1, epoch=2, side=0, sentence=4)
+    drawn = segmenter.segment(line, **key)
+    assert drawn == segmenter.segment(line, **key)
+    for name, other in (("seed", 2), ("epoch", 3), ("side", 1), ("sentence", 5), ("seed", 2**64 - 1)):
+        assert segmenter.segment(line, **{**key, name: other}) != drawn
+
+
+def test_equal_words_of_one_line_draw_independently(segmenter):
+    pieces = segmenter.process_line(" ".join(["statement"] * 200), dropout=0.3)
+    assert len(set(pieces.replace("@@ ", "|").split())) > 3
+
+
+def test_stream_draws_what_segment_draws(segmenter, english):
+    block = "".join(line + "\n" for line in english[:3000]).encode()
+    expected = [
+        segmenter.process_line(line, 0.2, 5, epoch=3, side=1, sentence=n) for n, line in enumerate(english[:3000])
+    ]
+    for threads in (1, 2, 5):
+        text = segmenter.stream(0.2, threads=threads).text(block, 5, epoch=3, side=1).decode()
+        assert text.split("\n")[:-1] == expected
+    # In small blocks, and with so little memory that words are forgotten all the time.
+    stream = segmenter.stream(0.2, memory=1)
+    lines = block.splitlines(keepends=True)
+    parts = [stream.text(b"".join(lines[i : i + 7]), 5, epoch=3, side=1, first_line=i) for i in range(0, 3000, 7)]
+    assert b"".join(parts).decode().split("\n")[:-1] == expected
+
+
+def test_a_last_line_without_its_newline(segmenter):
+    stream = segmenter.stream()
+    assert stream.text(b"") == b""
+    assert stream.text(b"\n\n") == b"\n\n"
+    assert stream.text(b"the\nthe") == b"the\nthe"
+    assert stream.text(b"the\nthe\n") == b"the\nthe\n"
+
+
+def test_splits(segmenter):
+    line = "the\u00a0the\u3000the\tthe \x1f the"
+    assert segmenter.segment(line, split="whitespace") == ["the"] * 5
+    assert segmenter.desegment(segmenter.segment(line)) == line
+
+
+def test_pickle(segmenter, english):
+    fancy = Segmenter(segmenter.codes, vocabulary={"t@@", "he"}, glossaries=["<.*?>"], separator="￭")
+    for original in (segmenter, fancy):
+        copy = pickle.loads(pickle.dumps(original))
+        for line in [*english[:50], "a<b>c the"]:
+            assert copy.segment(line, 0.1, 3) == original.segment(line, 0.1, 3)
+
+
+def test_import_is_light():
+    """Neither numpy nor torch nor fairseq is imported with the package."""
+    code = (
+        "import sys, bpe_dropout; print([m for m in ('numpy', 'torch', 'fairseq', 'subword_nmt') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_everything_named_can_be_had():
+    import bpe_dropout
+
+    for name in bpe_dropout.__all__:
+        assert getattr(bpe_dropout, name) is not None
+    with pytest.raises(AttributeError):
+        _ = bpe_dropout.nothing
+
+
+# Round trips: what is segmented can be put together again, but for words that end in the separator, which the
+# format of subword-nmt cannot tell from pieces that go on.
+
+text_words = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters=" "), min_size=1, max_size=12
+).filter(lambda word: not word.endswith("@@"))
+any_p = st.floats(0, 1)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(text_words), any_p, st.integers(0, 2**64 - 1))
+def test_round_trip_of_any_text(segmenter, words, p, seed):
+    line = " ".join(words)
+    assert segmenter.desegment(segmenter.segment(line, p, seed)) == line
+    assert segmenter.desegment(segmenter.process_line(line, p, seed)) == line
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(*[st.text("ab@</w>ß", min_size=1, max_size=3)] * 2), min_size=1, max_size=30),
+    st.sampled_from([(0, 1), (0, 2)]),
+    st.lists(st.text("ab@</w>ß", min_size=1).filter(lambda word: not word.endswith("@@")), max_size=5),
+    any_p,
+)
+def test_round_trip_with_any_table(pairs, version, words, p):
+    segmenter = Segmenter(Codes(tuple(pairs), version))
+    line = " ".join(words)
+    assert segmenter.desegment(segmenter.segment(line, p, 1)) == line
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text("atheinos12", min_size=1, max_size=12)), any_p, st.sets(st.text("atheinos@", min_size=1)))
+def test_round_trip_with_vocabulary_and_glossaries(codes, words, p, vocabulary):
+    segmenter = Segmenter(codes, vocabulary=vocabulary, glossaries=["1+", "he"])
+    line = " ".join(words)
+    assert segmenter.desegment(segmenter.segment(line, p, 1)) == line
+
+
+def test_round_trip_of_real_text(shared):
+    for name in (
+        "multi30k/train.de",
+        "tatoeba-enja/train.ja",
+        "tatoeba-enzh/train.zh",
+        "wmt-newstest-ende/newstest2014.en",
+    ):
+        lines = read_gz(shared / f"{name}.gz")
+        segmenter = Segmenter(learn(lines[:2000], 1000))
+        block = "".join(line + "\n" for line in lines).encode()
+        back = segmenter.stream(0.6).text(block, 7).decode().split("\n")[:-1]
+        for line, segmented in zip(lines, back, strict=True):
+            assert segmenter.desegment(segmented).split() == line.split()
+
+
+def test_desegment_at_the_end_of_a_line(segmenter):
+    assert segmenter.desegment("un@@ related un@@") == "unrelated un"
+    assert segmenter.desegment([]) == ""
+    with pytest.raises(InputError, match="separator"):
+        Segmenter(segmenter.codes, separator="").desegment("a b")
+
+
+def test_a_word_of_100000_characters_is_no_trouble(segmenter):
+    """In flat arrays this would take minutes: each of 100,000 merges would move 100,000 tokens."""
+    for letters in ("the", "a", "statement"):
+        word = (letters * 100_000)[:100_000]
+        for p in (0.0, 0.1, 0.9, 0.999, 1.0):
+            pieces = segmenter.segment(word, p)
+            assert "".join(piece.removesuffix("@@") for piece in pieces) == word
