@@ -234,13 +234,13 @@ class _Glossaries:
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        try:
-            self._each = [
-                (re.compile(f"^{pattern}$"), re.compile(pattern), re.compile(f"({pattern})")) for pattern in patterns
-            ]
-            self._whole = re.compile("^({})$".format("|".join(patterns)))
-        except re.error as error:
-            raise InputError(f"a glossary is no regular expression: {error.pattern!r}: {error}") from None
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise InputError(f"a glossary is no regular expression: {pattern!r}: {error}") from None
+        self._each = [(re.compile(f"^{p}$"), re.compile(p), re.compile(f"({p})")) for p in patterns]
+        self._whole = re.compile("^({})$".format("|".join(patterns)))
 
     def __call__(self, word: str) -> list[tuple[str, bool]]:
         segments = [word]

@@ -222,14 +222,11 @@ class PlainDecoder:
 
     def dropped(self, p, candidates):
         q, missed, above = int(p * 2**64), int(p * 2**64), self.range
-        for k in range(candidates):
-            below = self.range * missed >> 64
-            if self.offset >= below:
-                self.range, self.offset = above - below, self.offset - below
-                break
-            above, missed = below, missed * q >> 64
-        else:
-            k, self.range = candidates, above
+        k = 0
+        while k < candidates and self.offset < (below := self.range * missed >> 64):
+            k, above, missed = k + 1, below, missed * q >> 64
+        below = below if k < candidates else 0
+        self.range, self.offset = above - below, self.offset - below
         while self.range < 2**48:
             self.range, self.offset = self.range << 16, self.offset << 16 | next(self.bits)
         return k

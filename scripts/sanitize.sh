@@ -1,0 +1,30 @@
+#!/bin/sh
+# Builds the core with the address and undefined-behaviour sanitizers, apart from the usual build, and runs
+# the core's tests and a fuzz with it: sh scripts/sanitize.sh .venv [SECONDS_OF_FUZZ]
+set -eu
+venv=$1
+seconds=${2:-30}
+build=build/sanitize
+compiler=${CXX:-c++}
+
+asan=$("$compiler" -print-file-name=libasan.so)
+ubsan=$("$compiler" -print-file-name=libubsan.so)
+stdcxx=$("$compiler" -print-file-name=libstdc++.so)
+[ "$asan" != libasan.so ] || { echo "sanitize: $compiler has no address sanitizer; install GCC's libasan" >&2; exit 1; }
+
+echo "sanitize: building"
+rm -rf "$build"
+BPE_DROPOUT_SANITIZE=1 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+  --target "$build" .
+
+export PYTHONPATH="$PWD/$build" PYTHONMALLOC=malloc
+export LD_PRELOAD="$asan $ubsan $stdcxx"
+# Python itself leaks by design; everything else ends the run.
+export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+
+echo "sanitize: fuzzing codes files and text for $seconds s"
+"$venv/bin/python" -P tests/fuzz.py --seconds "$seconds" --core "$build"
+echo "sanitize: the core's tests"
+"$venv/bin/pytest" -q -p no:cacheprovider tests/bpe_dropout \
+  --ignore=tests/bpe_dropout/test_cli.py --deselect tests/bpe_dropout/test_segmenter.py::test_import_is_light \
+  -k "not every_line_of_the_real_text and not another_process"

@@ -1,0 +1,244 @@
+"""The command, in real processes."""
+
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from subword_nmt.apply_bpe import BPE
+from subword_nmt.learn_bpe import learn_bpe
+
+from bpe_dropout import Segmenter
+from tests.conftest import write_codes
+
+COMMAND = [sys.executable, "-m", "bpe_dropout"]
+
+
+def run(*arguments, text: bytes = b"", code: int = 0) -> tuple[bytes, str]:
+    done = subprocess.run([*COMMAND, *map(str, arguments)], input=text, capture_output=True)
+    assert done.returncode == code, done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+    return done.stdout, done.stderr.decode()
+
+
+@pytest.fixture(scope="module")
+def files(codes, english, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    write_codes(folder / "codes", codes)
+    (folder / "text").write_text("".join(line + "\n" for line in english))
+    return folder
+
+
+def test_apply_is_subword_nmts(files):
+    with (files / "codes").open() as codes:
+        bpe = BPE(codes)
+    text = (files / "text").read_text()
+    expected = "".join(bpe.process_line(line) + "\n" for line in text.split("\n")[:-1]).encode()
+    out, err = run("apply", "-c", files / "codes", text=text.encode())
+    assert (out, err) == (expected, "")
+    run("apply", "--codes", files / "codes", "-i", files / "text", "-o", files / "out", "--threads", 2)
+    assert (files / "out").read_bytes() == expected
+    assert (files / "out").stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def test_apply_with_dropout(files):
+    text = (files / "text").read_bytes()
+    one = run("apply", "-c", files / "codes", "-p", "0.1", "--seed", "5", text=text)[0]
+    assert one == run("apply", "-c", files / "codes", "-p", "0.1", "--seed", "5", "--threads", "3", text=text)[0]
+    assert one != run("apply", "-c", files / "codes", "-p", "0.1", "--seed", "6", text=text)[0]
+    assert one.replace(b"@@ ", b"") == text
+    segmenter = Segmenter.from_codes(files / "codes")
+    line = text.decode().split("\n")[70]
+    assert one.decode().split("\n")[70] == segmenter.process_line(line, 0.1, 5, sentence=70)
+
+
+def test_apply_with_everything(files, tmp_path):
+    (tmp_path / "vocabulary").write_text("the 9\nt@@ 5\nhe 1\n")
+    options = ["--vocabulary", tmp_path / "vocabulary", "--vocabulary-threshold", 2, "--glossaries", "<[a-z]>", "ab"]
+    out, _ = run("apply", "-c", files / "codes", *options, "--separator", "+", "-m", 300, text=b"the he<x>ab\n")
+    with (files / "codes").open() as codes:
+        bpe = BPE(codes, merges=300, separator="+", vocab={"the", "t@@"}, glossaries=["<[a-z]>", "ab"])
+    assert out.decode() == bpe.process_line("the he<x>ab") + "\n"
+
+
+def test_learn_is_subword_nmts(files):
+    text = (files / "text").read_text()
+    expected = io.StringIO()
+    learn_bpe(io.StringIO(text), expected, 150)
+    out, err = run("learn", "-s", 150, text=text.encode())
+    assert out.decode() == expected.getvalue()
+    assert err == ""
+    run("learn", "-s", 150, "-i", files / "text", "-o", files / "learned")
+    assert (files / "learned").read_text() == expected.getvalue()
+
+
+def test_distribution(files):
+    out, _ = run("distribution", "-c", files / "codes", "-p", "0.2", "-n", 3, "statement", "if")
+    lines = out.decode().split("\n")
+    assert lines[0].startswith("statement  (p = 0.2: ")
+    assert "others; -n 0 shows all" in lines[4]
+    out, _ = run("distribution", "-c", files / "codes", "-p", "0.2", "--json", "statement")
+    parsed = json.loads(out)
+    expected = Segmenter.from_codes(files / "codes").distribution("statement", 0.2)
+    assert {tuple(s["pieces"]): s["probability"] for s in parsed["segmentations"]} == expected
+    assert (parsed["word"], parsed["dropout"]) == ("statement", 0.2)
+
+
+def test_calibrate(files):
+    text = (files / "text").read_bytes()
+    parsed = json.loads(run("calibrate", "-c", files / "codes", "--ratio", "1.3", "--json", text=text)[0])
+    assert parsed["ratio"] == pytest.approx(1.3, abs=1e-4)
+    out, _ = run("calibrate", "-c", files / "codes", "--ratio", "1.3", "-i", files / "text")
+    assert out.decode().startswith(f"p = {parsed['p']:.4f} makes this text 1.3000 times longer")
+
+
+def test_help():
+    for arguments in ([], ["apply"], ["learn"], ["distribution"], ["calibrate"]):
+        out, _ = run(*arguments, "--help")
+        assert b"usage: bpe-dropout" in out
+    assert b"drawn anew in every" in run("apply", "--help")[0]
+    run(code=2)
+
+
+@pytest.mark.parametrize("p", ["1.1", "-0.1", "nan", "x"])
+def test_dropout_is_a_probability(files, p):
+    _, err = run("apply", "-c", files / "codes", f"-p={p}", code=2)
+    assert "is not a probability from 0 to 1" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "message"),
+    [
+        (["apply", "-c", "{}/nothing"], b"", "nothing: No such file or directory"),
+        (["apply", "-c", "{}/codes", "-i", "{}/nothing"], b"", "nothing: No such file or directory"),
+        (["apply", "-c", "{}/codes", "-o", "{}/nowhere/out"], b"", "No such file or directory"),
+        (["apply", "-c", "{}/codes", "-o", "/dev/full"], b"the\n", "No space left on device; free some space"),
+        (["apply", "-c", "{}/codes", "--seed", "-1"], b"the\n", "the seed is a whole number from 0"),
+        (["apply", "-c", "{}/codes", "--threads", "0"], b"the\n", "the number of threads is 1 or more"),
+        (["apply", "-c", "{}/codes"], b"fine\nnot \xff\n", "standard input, line 2: not valid UTF-8, at byte 5"),
+        (["apply", "-c", "{}/codes", "-i", "{}"], b"", "Is a directory"),
+        (["learn"], b"", "standard input holds no words"),
+        (["learn"], b"a b c\n", "no word of two characters"),
+        (["learn"], b"a\n\xff\n", "standard input, line 2: not valid UTF-8"),
+        (["learn", "-s", "0"], b"the\n", "the number of merges is 1 or more"),
+        (["distribution", "-c", "{}/codes", "two words"], b"", "'two words' is not one word"),
+        (["calibrate", "-c", "{}/codes", "--ratio", "99"], b"the\n", "no dropout makes this text 99.0 times longer"),
+        (["calibrate", "-c", "{}/codes"], b"", "standard input holds no words"),
+    ],
+)
+def test_what_goes_wrong_is_said(files, arguments, text, message):
+    out, err = run(*(argument.replace("{}", str(files)) for argument in arguments), text=text, code=1)
+    assert out == b"" or "byte" in message
+    assert err.startswith("bpe-dropout: error: ")
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_an_empty_text_is_fine(files):
+    assert run("apply", "-c", files / "codes") == (b"", "")
+
+
+def test_a_full_disk_on_standard_output(files):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "apply", "-c", files / "codes", "-i", files / "text"], stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"bpe-dropout: error: No space left on device; free some space and run it again\n"
+
+
+def test_an_output_file_appears_whole_or_not_at_all(files, tmp_path):
+    (tmp_path / "bad").write_bytes(b"the\n" * 1000 + b"\xff\n")
+    (tmp_path / "out").write_text("what was there before")
+    run("apply", "-c", files / "codes", "-i", tmp_path / "bad", "-o", tmp_path / "out", code=1)
+    assert (tmp_path / "out").read_text() == "what was there before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad", "out"]
+
+
+def test_an_interrupted_output_leaves_nothing(files, tmp_path):
+    command = [*COMMAND, "apply", "-c", files / "codes", "-o", tmp_path / "out"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(b"the words\n" * 1000)
+    process.stdin.flush()
+    deadline = time.monotonic() + 30
+    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130
+    assert b"interrupted" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_pipe(files):
+    pipeline = f"{sys.executable} -m bpe_dropout apply -c {files}/codes -p 0.1 < {files}/big | head -2 | wc -l"
+    (files / "big").write_bytes((files / "text").read_bytes() * 20)
+    done = subprocess.run(["bash", "-c", pipeline], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("2", "")
+
+
+def test_lines_come_out_as_they_go_in(files):
+    """A program that waits for the answer to each line gets it."""
+    process = subprocess.Popen(
+        [*COMMAND, "apply", "-c", files / "codes"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for _ in range(3):
+        process.stdin.write(b"the\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"the\n"
+    process.stdin.close()
+    process.stdout.close()
+    assert process.wait() == 0
+
+
+def test_progress_on_a_terminal_only(files):
+    master, slave = pty.openpty()
+    command = [*COMMAND, "apply", "-c", str(files / "codes"), "-p", "0.5"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=slave)
+    os.close(slave)
+    assert process.stdin is not None
+    for _ in range(4):
+        process.stdin.write(b"the words\n" * 1000)
+        process.stdin.flush()
+        time.sleep(0.6)
+    process.stdin.close()
+    shown = b""
+    while True:
+        try:
+            shown += os.read(master, 1000)
+        except OSError:
+            break
+    assert process.wait() == 0
+    assert b"segmented 0 MB" in shown
+
+
+def test_a_warning_is_a_line(files, tmp_path):
+    (tmp_path / "codes").write_text("#version: 0.2\na b\na b\n")
+    out, err = run("apply", "-c", tmp_path / "codes", text=b"ab\n")
+    assert out == b"a@@ b\n"
+    assert err.startswith("bpe-dropout: warning: ")
+    assert "line 3" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_the_installed_command():
+    command = Path(sys.executable).with_name("bpe-dropout")
+    if not command.exists():
+        pytest.skip("the package is not installed, only on the path")
+    assert b"usage: bpe-dropout" in subprocess.run([command, "--help"], capture_output=True, check=True).stdout
