@@ -17,13 +17,13 @@ rm -rf "$build"
 BPE_DROPOUT_SANITIZE=1 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
   --target "$build" .
 
-export PYTHONPATH="$PWD/$build" PYTHONMALLOC=malloc
+export PYTHONPATH="$PWD/$build" PYTHONMALLOC=malloc BPE_DROPOUT_FROM="$PWD/$build"
 export LD_PRELOAD="$asan $ubsan $stdcxx"
 # Python itself leaks by design; everything else ends the run.
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 
 echo "sanitize: fuzzing codes files and text for $seconds s"
-"$venv/bin/python" -P tests/fuzz.py --seconds "$seconds" --core "$build"
+"$venv/bin/python" -P tests/fuzz.py --seconds "$seconds"
 echo "sanitize: the core's tests"
 "$venv/bin/pytest" -q -p no:cacheprovider tests/bpe_dropout \
   --ignore=tests/bpe_dropout/test_cli.py --deselect tests/bpe_dropout/test_segmenter.py::test_import_is_light \

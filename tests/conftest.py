@@ -4,12 +4,18 @@ languages from ../shared/data where it is there."""
 import contextlib
 import gzip
 import io
+import os
 import re
 from pathlib import Path
 
 import pytest
 
+import bpe_dropout
 from bpe_dropout import Codes, Segmenter
+
+# `make sanitize` says which build it means to test; any other would test nothing.
+if expected := os.environ.get("BPE_DROPOUT_FROM"):
+    assert Path(bpe_dropout.__file__).is_relative_to(expected), bpe_dropout.__file__
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
