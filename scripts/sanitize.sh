@@ -25,6 +25,8 @@ export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0 UBSAN_OPTIONS=print_stacktra
 echo "sanitize: fuzzing codes files and text for $seconds s"
 "$venv/bin/python" -P tests/fuzz.py --seconds "$seconds"
 echo "sanitize: the core's tests"
-"$venv/bin/pytest" -q -p no:cacheprovider tests/bpe_dropout \
-  --ignore=tests/bpe_dropout/test_cli.py --deselect tests/bpe_dropout/test_segmenter.py::test_import_is_light \
-  -k "not every_line_of_the_real_text and not another_process"
+# Without those whose time goes into plain Python, and those that start a Python of their own.
+"$venv/bin/pytest" -q -p no:cacheprovider tests/bpe_dropout --ignore=tests/bpe_dropout/test_cli.py \
+  -k "not real_text and not real_words and not any_table and not vocabulary and not import_is_light
+      and not another_process and not every_character and not against_draws and not japanese
+      and not simulation_fits and not long_words and not documented and not sampling_as_printed"

@@ -1,6 +1,7 @@
 #include "sampler.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "threads.h"
 
@@ -121,18 +122,22 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
       parts_(std::move(parts)),
       dropout_(p),
       refs_(corpus.types, 0) {
-  // The frequent words first. What a table saves grows with the word's count, and so does the care
-  // that is taken over it; a word that comes once or twice is drawn as fast as its table is made.
-  std::vector<u32> order;
-  for (u32 t = 0; t < corpus.types; ++t) {
-    if (counts[t] >= kLeastCount) order.push_back(t);
-  }
+  // The frequent words first. What a table saves grows with the word's count, and so does the care that is
+  // taken over it: about kIntervals are made in all, a second's work or two, shared out by the counts.
+  constexpr double kIntervals = 64e6, kFewest = 16, kMost = 16384, kMostADraw = 48;
+  std::vector<u32> order(corpus.types);
+  std::iota(order.begin(), order.end(), 0u);
+  const double drawn = std::accumulate(counts, counts + corpus.types, 1.0);
+  const double a_draw = std::min(kIntervals / drawn, kMostADraw);
+  const auto finest = [&](u32 type) {
+    return 1 / std::clamp(a_draw * static_cast<double>(counts[type]), kFewest, kMost);
+  };
   std::stable_sort(order.begin(), order.end(), [&](u32 a, u32 b) { return counts[a] > counts[b]; });
   const std::size_t workers = static_cast<std::size_t>(std::max(1, threads));
   std::vector<Tables> tables(workers);
   in_threads(workers, [&](std::size_t worker) {
     for (std::size_t i = worker; i < order.size() && tables[worker].memory() < memory / workers; i += workers) {
-      refs_[order[i]] = tables[worker].add(*merges_, word(order[i]), dropout_, finest(counts[order[i]]), *ids_);
+      refs_[order[i]] = tables[worker].add(*merges_, word(order[i]), dropout_, finest(order[i]), *ids_);
     }
   });
   for (std::size_t worker = 0; worker < workers; ++worker) {

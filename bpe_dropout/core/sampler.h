@@ -145,8 +145,6 @@ class DropoutSampler : public Sampler {
     const auto found = parts_.empty() ? parts_.end() : parts_.find(type);
     return {corpus().type(type), found == parts_.end() ? nullptr : &found->second};
   }
-  static constexpr u64 kLeastCount = 2;
-  static double finest(u64 count) { return 1.0 / static_cast<double>(std::clamp<u64>(32 * count, 64, 16384)); }
   u32 draw_word(const Key& key, u64 position, u64 first, u32 type, Buffer* out, Scratch& scratch) const;
 
   std::shared_ptr<const Merges> merges_;
