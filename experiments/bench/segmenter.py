@@ -405,7 +405,7 @@ def report(results: Results) -> str:
             f"{os.cpu_count()} cores of {processor()} with Python {platform.python_version()}; {versions}.",
             markdown(["work", "against", "measured", "at least", "aim"], results.goals),
             "Every tool by itself. The length ratio is what it really gives, on the first 3000 lines: pieces with "
-            "dropout p, relative to its own pieces without. With the same merges, another ratio is another distribution.",
+            "dropout p, relative to its own without. With the same merges, another ratio is another distribution.",
             markdown(["text", "dropout", "tool", "million words a second", "length ratio", "merges"], results.tools),
             "Time grows in step with the text:",
             markdown(["times the text", "times the time to load", "times the time of an epoch"], results.scaling),

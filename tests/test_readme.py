@@ -1,0 +1,68 @@
+"""The README is true: its commands and its Python run as they stand."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("readme")
+    (path / "README.md").write_text(README)
+    return path
+
+
+def run(command: list[str], folder: Path) -> str:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_commands(folder):
+    commands = [block for block in blocks("sh") if not re.match(r"make|git", block)]
+    assert len(commands) == 1
+    out = run(["bash", "-euc", commands[0]], folder)
+    assert out.startswith("# b")
+    assert re.search(r"^segmentation  \(p = 0.1: \d+ segmentations", out, re.MULTILINE)
+    assert re.search(r"^p = 0\.\d+ makes this text 1\.2[45]\d+ times longer", out, re.MULTILINE)
+
+
+def test_python(folder):
+    if not (folder / "codes").exists():
+        test_commands(folder)
+    code = "\n".join(blocks("python"))
+    out = run(
+        [sys.executable, "-c", code + "\nprint(len(ids), offsets[-1], segmenter.desegment(['seg@@', 'ment']))"], folder
+    )
+    count, end, word = out.split()
+    assert int(count) == int(end) > 1000
+    assert word == "segment"
+
+
+def test_targets_exist():
+    named = set(re.findall(r"`make ([a-z-]+)`", README)) | set(re.findall(r"^make ([a-z-]+)$", README, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert named
+    assert named <= targets
+
+
+def test_files_named_exist():
+    for path in re.findall(r"`((?:bpe_dropout|experiments|tests)/[\w/.]*)`", README):
+        assert (ROOT / path).exists(), path
+
+
+def test_speeds_are_those_of_the_benchmark():
+    table = (ROOT / "experiments" / "bench" / "segmenter.md").read_text().strip()
+    assert table in README
