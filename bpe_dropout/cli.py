@@ -23,11 +23,12 @@ import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import InputError, check_dropout
+from .errors import InputError, LineError, check_dropout
 from .lines import blocks_of_lines
 from .segmenter import Segmenter
 
@@ -36,12 +37,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `bpe-dropout apply ... | head` ends quietly
     warnings.showwarning = lambda message, *_: print(f"bpe-dropout: warning: {message}", file=sys.stderr)
+    if sys.stdin is None or sys.stdout is None or sys.stderr is None:
+        return fail("standard input, output and error must be open")
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     options = make_parser().parse_args(arguments)
     try:
         options.run(options)
+        sys.stdout.flush()
     except InputError as error:
         return fail(str(error))
     except OSError as error:
+        with contextlib.suppress(OSError):  # what could not be written is not tried again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return fail(describe(error))
     except KeyboardInterrupt:
         print("\nbpe-dropout: interrupted", file=sys.stderr)
@@ -144,7 +151,7 @@ def make_parser() -> argparse.ArgumentParser:
         run_calibrate,
         "find the dropout p that makes text longer by a wanted ratio",
         "The paper's p = 0.1 makes English and French about 1.25 times longer; Chinese and Japanese need a p of\n"
-        "their own for that. Expected lengths are exact for most words; long ones are drawn often.",
+        "their own for that. Expected lengths are exact for frequent words; rare and long ones are drawn.",
     )
     calibrate.add_argument("-i", "--input", metavar="FILE", help="text to calibrate on (default: standard input)")
     add_segmenter(calibrate)
@@ -235,7 +242,7 @@ def run_apply(options: argparse.Namespace) -> None:
         for block in blocks_of_lines(source):
             try:
                 segmented = stream.text(block, options.seed, first_line=lines)
-            except InputError as error:
+            except LineError as error:
                 raise InputError(f"{name}, {error}") from None
             write(out, segmented)
             lines += block.count(b"\n")
@@ -249,21 +256,18 @@ def run_learn(options: argparse.Namespace) -> None:
     # Without a terminal the learner's own progress bar is silent. To be set before it is imported.
     if not sys.stderr.isatty():
         os.environ["TQDM_DISABLE"] = "1"
-    from subword_nmt.learn_bpe import learn_bpe
+    from subword_nmt import learn_bpe
 
     counts = count_words(options.input)
-    counted = io.StringIO("".join(f"{word} {count}\n" for word, count in counts.items()), newline="\n")
     if not any(len(word) > 1 for word in counts):
         raise InputError(f"{options.input or 'standard input'}: there is no word of two characters to learn from")
     learned = io.StringIO()
-    learn_bpe(
-        counted,
-        learned,
-        options.symbols,
-        options.min_frequency,
-        is_dict=True,
-        total_symbols=options.total_symbols,
-    )
+    # The words are counted already, in no time; the learner takes them in place of what it would count.
+    count_itself, learn_bpe.get_vocabulary = learn_bpe.get_vocabulary, lambda *_: Counter(counts)
+    try:
+        learn_bpe.learn_bpe(None, learned, options.symbols, options.min_frequency, total_symbols=options.total_symbols)
+    finally:
+        learn_bpe.get_vocabulary = count_itself
     with open_output(options.output) as out:
         write(out, learned.getvalue().encode())
 
@@ -312,7 +316,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
         f"({found.plain_length} pieces without dropout)"
     )
     if found.exact_share < 1:
-        print(f"exact for {found.exact_share:.1%} of the words; the others, too long for that, were drawn many times")
+        print(f"exact for {found.exact_share:.1%} of the words; the others, rare or long, were drawn at least 8 times")
 
 
 def count_words(path: str | None) -> dict[str, int]:
@@ -357,11 +361,12 @@ def open_output(path: str | None) -> Iterator[io.FileIO]:
             yield out
         return
     target = Path(path)
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(target.stat().st_mode):  # /dev/null, a pipe
-            with io.FileIO(path, "w") as out:
-                yield out
-            return
+    if target.exists() and not target.is_file():  # /dev/null, a pipe
+        with io.FileIO(path, "w") as out:
+            yield out
+        return
+    if not target.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {target.parent}")
     handle, name = tempfile.mkstemp(prefix=target.name + ".", suffix=".part", dir=target.parent)
     try:
         with io.FileIO(handle, "w") as out:

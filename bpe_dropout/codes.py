@@ -20,8 +20,6 @@ from pathlib import Path
 from .errors import InputError
 from .lines import read_lines
 
-VERSIONS = ((0, 1), (0, 2))
-
 
 @dataclass(frozen=True)
 class Codes:
@@ -37,7 +35,10 @@ class Codes:
     @property
     def ranks(self) -> dict[tuple[str, str], int]:
         """The priority of each pair, 0 the highest. A pair that comes twice counts where it comes first."""
-        return {pair: rank for rank, pair in reversed(list(enumerate(self.pairs)))}
+        ranks: dict[tuple[str, str], int] = {}
+        for rank, pair in enumerate(self.pairs):
+            ranks.setdefault(pair, rank)
+        return ranks
 
     @classmethod
     def read(cls, path: str | Path, merges: int = -1) -> Codes:
@@ -51,13 +52,13 @@ class Codes:
         pairs: list[tuple[str, str]] = []
         where: dict[tuple[str, str], int] = {}
         for number, line in enumerate(lines[first - 1 :], first):
+            if merges >= 0 and len(pairs) == merges:
+                break
             pair = tuple(line.strip("\r\n ").split(" "))
             if len(pair) != 2:
                 raise InputError(
                     f"{path}, line {number}: {line!r} is no merge; expected two symbols with one space between them"
                 )
-            if merges >= 0 and len(pairs) == merges:
-                break
             if pair in where:
                 warnings.warn(
                     f"{path}, line {number}: the merge {line!r} stands in line {where[pair]} already; the first counts",

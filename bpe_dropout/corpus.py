@@ -15,6 +15,7 @@ What is drawn for a sentence depends on (seed, epoch, side, number of the senten
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import mmap
@@ -22,7 +23,7 @@ import os
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, overload
 
@@ -38,7 +39,7 @@ from .lines import BLOCK, blocks_of_lines
 from .segmenter import Segmenter, invalid_line
 
 Segmentation = Sequence[str]
-Distribution = Iterable[tuple[Segmentation, float]]
+Distribution = Iterable[tuple[Segmentation, float]] | Mapping[tuple[str, ...], float]
 Progress = Callable[[int, int], None]
 
 MEMORY = 256 << 20
@@ -144,7 +145,8 @@ class Corpus:
             _threads(threads),
             _id_or_none(eos),
         )
-        return Sampler(core, len(self))
+        rebuild = (_rebuild_sampler, (self, segmenter, dictionary, dropout, eos, memory, threads))
+        return Sampler(core, len(self), rebuild)
 
     def distribution_sampler(
         self, distribution: Callable[[str], Distribution], dictionary: Dictionary, *, eos: int | None = None
@@ -158,7 +160,8 @@ class Corpus:
         lists = _Lists(dictionary)
         for word in self.types():
             lists.add(distribution(word), word)
-        return Sampler(lists.sampler(self._core, 0, eos), len(self))
+        rebuild = (_rebuild_distribution_sampler, (self, distribution, dictionary, eos, False))
+        return Sampler(lists.sampler(self._core, 0, eos), len(self), rebuild)
 
     def sentence_distribution_sampler(
         self,
@@ -171,7 +174,27 @@ class Corpus:
         lists = _Lists(dictionary)
         for number in range(len(self)):
             lists.add(distribution(self.sentence(number)), f"sentence {number}")
-        return Sampler(lists.sampler(None, len(self), eos), len(self))
+        rebuild = (_rebuild_distribution_sampler, (self, distribution, dictionary, eos, True))
+        return Sampler(lists.sampler(None, len(self), eos), len(self), rebuild)
+
+
+def _rebuild_sampler(
+    corpus: Corpus,
+    segmenter: Segmenter,
+    dictionary: Dictionary,
+    dropout: float,
+    eos: int | None,
+    memory: int,
+    threads: int,
+) -> Sampler:
+    return corpus.sampler(segmenter, dictionary, dropout, eos=eos, memory=memory, threads=threads)
+
+
+def _rebuild_distribution_sampler(
+    corpus: Corpus, distribution: Any, dictionary: Dictionary, eos: int | None, of_sentences: bool
+) -> Sampler:
+    make = corpus.sentence_distribution_sampler if of_sentences else corpus.distribution_sampler
+    return make(distribution, dictionary, eos=eos)
 
 
 class _CoreSampler(Protocol):
@@ -190,9 +213,13 @@ class Sampler:
     `sentences` is the number of a sentence, a range or an array of numbers, or None for all of them.
     """
 
-    def __init__(self, core: _CoreSampler, sentences: int) -> None:
+    def __init__(self, core: _CoreSampler, sentences: int, rebuild: tuple[Any, ...]) -> None:
         self._core = core
         self._sentences = sentences
+        self._rebuild = rebuild
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._rebuild
 
     def __len__(self) -> int:
         return self._sentences
@@ -255,10 +282,10 @@ class Sampler:
             if len(sentences) and (sentences.start < 0 or sentences.stop > self._sentences):
                 raise IndexError(f"no such sentence: the corpus has {self._sentences}, and {sentences} was asked for")
             return (sentences.start, len(sentences), None) if len(sentences) else (0, 0, None)
-        listed = np.ascontiguousarray(sentences, dtype=np.int64)
-        if listed.ndim != 1:
-            raise InputError("sentences are a range or a flat list of numbers")
-        return 0, len(listed), listed
+        listed = np.asarray(sentences)
+        if listed.ndim != 1 or (listed.size and listed.dtype.kind not in "iu"):
+            raise InputError("sentences are a range or a flat list of whole numbers")
+        return 0, len(listed), np.ascontiguousarray(listed, dtype=np.int64)
 
 
 _NONE_LISTED: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -287,7 +314,7 @@ class _Lists:
         self._ids: list[int] = []
 
     def add(self, distribution: Distribution, what: str) -> None:
-        outcomes = list(distribution)
+        outcomes = list(distribution.items() if isinstance(distribution, Mapping) else distribution)
         try:
             self._cumulated.append(cumulate(probability for _, probability in outcomes))
         except InputError as error:
@@ -360,9 +387,9 @@ def _read_index(path: Path) -> tuple[mmap.mmap, dict[str, Any]] | None:
             if os.fstat(file.fileno()).st_size != header["size"]:
                 return None
             mapped = _map_index(file, header)
-        except (ValueError, KeyError, TypeError):
+            return mapped if _is_sound(*mapped) else None
+        except (ValueError, KeyError, TypeError, IndexError):
             return None
-    return mapped if _is_sound(*mapped) else None
 
 
 def _is_of(header: dict[str, Any], text: Path, stat: os.stat_result, path: Path) -> bool:
@@ -376,11 +403,29 @@ def _is_of(header: dict[str, Any], text: Path, stat: os.stat_result, path: Path)
     with text.open("rb") as file:
         while block := file.read(BLOCK):
             digest.update(block)
-    return bool(digest.hexdigest() == header["digest"])
+    if digest.hexdigest() != header["digest"]:
+        return False
+    _note_time(path, header, stat)
+    return True
+
+
+def _note_time(path: Path, header: dict[str, Any], stat: os.stat_result) -> None:
+    """The same text with another time: noted, so that it is not compared again the next time."""
+    noted = {**header, "text_time": stat.st_mtime_ns, "made": time.time_ns()}
+    with contextlib.suppress(OSError), path.open("r+b") as file:
+        if file.read(_HEADER) == _header_bytes(header):  # else somebody has made it anew meanwhile
+            file.seek(0)
+            file.write(_header_bytes(noted))
+
+
+def _header_bytes(header: dict[str, Any]) -> bytes:
+    return (_MAGIC + json.dumps(header).encode()).ljust(_HEADER)
 
 
 def _is_sound(mapped: mmap.mmap, header: dict[str, Any]) -> bool:
     """Whether every number in the index points to something: it may come from a stranger."""
+    if not all(isinstance(header[name], int) for name in ("text_size", "text_time", "made")) or not header["digest"]:
+        return False
     arrays = {}
     for name, dtype in _SECTIONS.items():
         begin, size = header["sections"][name]
@@ -395,15 +440,11 @@ def _is_sound(mapped: mmap.mmap, header: dict[str, Any]) -> bool:
             return False
     if len(arrays["counts"]) != types or (len(arrays["words"]) and int(arrays["words"].max()) >= types):
         return False
+    # Every type is at least a character, and the characters are whole.
     starts = arrays["type_ends"][:-1]
-    text = arrays["types"].tobytes()
-    continued = types and np.any((arrays["types"][starts] & 0xC0) == 0x80) if len(text) else types > 0
-    if continued:
+    if np.any(starts == arrays["type_ends"][1:]) or np.any((arrays["types"][starts] & 0xC0) == 0x80):
         return False
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
+    arrays["types"].tobytes().decode()
     return True
 
 
@@ -449,7 +490,7 @@ def _write_index(file: IO[bytes], text: Path, progress: Progress | None) -> dict
         "digest": digest.hexdigest(),
     }
     file.seek(0)
-    file.write((_MAGIC + json.dumps(header).encode()).ljust(_HEADER))
+    file.write(_header_bytes(header))
     file.flush()
     return header
 

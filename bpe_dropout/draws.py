@@ -3,8 +3,8 @@
 The bits of a word are a pure function of (seed, epoch, side, sentence, position): Philox-4x64-10 with
 these numbers as key and counter. Nothing is seeded, nothing is shared, nothing depends on order.
 
->>> first_bits(seed=7, epoch=1, side=0, sentence=41, position=2) / 2**64
-0.41...
+>>> first_bits(seed=7, epoch=1, side=0, sentence=41, position=2)
+12267585628539540163
 >>> choose([0.5, 0.3, 0.2], seed=7, epoch=1, side=0, sentence=41)
 1
 """

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 
 class InputError(ValueError):
     """Input that cannot be used. Its text is meant for the user as it stands."""
+
+
+class LineError(InputError):
+    """A line of text that cannot be used. Its text begins with the line: whoever knows the file puts it before."""
 
 
 def check_dropout(p: float) -> float:
@@ -18,7 +23,7 @@ def check_dropout(p: float) -> float:
     Traceback (most recent call last):
     bpe_dropout.errors.InputError: dropout is a probability from 0 to 1, not 1.1
     """
-    if isinstance(p, bool) or not isinstance(p, int | float) or math.isnan(p) or not 0 <= p <= 1:
+    if isinstance(p, bool) or not isinstance(p, Real) or math.isnan(p) or not 0 <= p <= 1:
         raise InputError(f"dropout is a probability from 0 to 1, not {p}")
     return float(p)
 

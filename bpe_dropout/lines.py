@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -24,12 +25,12 @@ def read_lines(path: str | Path, expected: str) -> list[str]:
 
 
 def blocks_of_lines(source: BinaryIO) -> Iterator[bytes]:
-    """A file in blocks of whole lines, as soon as they come: a pipe is not waited on for more than it has.
+    """A file in blocks of whole lines. A pipe is not waited on for more than it has.
 
     The last line may lack its \\n.
     """
     rest: list[bytes] = []
-    while block := source.read1(BLOCK):  # type: ignore[attr-defined]
+    while block := _read_what_is_there(source):
         end = block.rfind(b"\n") + 1
         if end == 0:
             rest.append(block)
@@ -38,3 +39,13 @@ def blocks_of_lines(source: BinaryIO) -> Iterator[bytes]:
         rest = [block[end:]]
     if last := b"".join(rest):
         yield last
+
+
+def _read_what_is_there(source: BinaryIO) -> bytes:
+    """Up to BLOCK bytes. A pipe gives little at a time, so as long as more follows at once, it is taken, too."""
+    parts = [source.read1(BLOCK)]  # type: ignore[attr-defined]
+    size = len(parts[0])
+    while parts[-1] and size < BLOCK and not source.isatty() and select.select([source], [], [], 0.001)[0]:
+        parts.append(source.read1(BLOCK - size))  # type: ignore[attr-defined]
+        size += len(parts[-1])
+    return b"".join(parts)

@@ -6,8 +6,8 @@ the same probabilities, and nothing done for speed. Tokens are strings; "</w>" m
 >>> codes = Codes((("a", "b"), ("ab", "c</w>")))
 >>> segment("abc", codes, p=0)
 ('abc',)
->>> distribution("abc", codes, p=0.1)
-{('abc',): 0.81, ('ab', 'c'): 0.09, ('a', 'b', 'c'): 0.1}
+>>> distribution("abc", codes, p=0.5)
+{('a', 'b', 'c'): 0.5, ('ab', 'c'): 0.25, ('abc',): 0.25}
 """
 
 from __future__ import annotations

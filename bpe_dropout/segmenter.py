@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from .codes import Codes, read_vocabulary
-from .errors import InputError, check_dropout, check_number, encode
+from .errors import InputError, LineError, check_dropout, check_number, encode
 from .keys import make_key
 
 if TYPE_CHECKING:
@@ -57,16 +57,21 @@ class Segmenter:
     ) -> None:
         self.codes = codes
         self.vocabulary = frozenset(vocabulary) if vocabulary else None
+        if isinstance(glossaries, str):
+            raise InputError(f"glossaries are a list of regular expressions, not {glossaries!r}")
         self.glossaries = tuple(glossaries or ())
         self.separator = separator
         encode(separator)
         self._divide = _Glossaries(self.glossaries) if self.glossaries else None
-        self._merges = _core.Merges(
-            list(codes.pairs),
-            codes.version == (0, 2),
-            separator,
-            set(self.vocabulary) if self.vocabulary else None,
-        )
+        try:
+            self._merges = _core.Merges(
+                list(codes.pairs),
+                codes.version == (0, 2),
+                separator,
+                set(self.vocabulary) if self.vocabulary else None,
+            )
+        except ValueError as error:
+            raise InputError(f"the codes cannot be used: {error}") from None
 
     @classmethod
     def from_codes(
@@ -112,7 +117,7 @@ class Segmenter:
         if split == "spaces":
             line = line.strip("\r\n ")
         encode(line)
-        return _core.segment(self._merges, line, SPLITS[split], self._divide, check_dropout(dropout), key)
+        return _core.segment(self._merges, line, _split(split), self._divide, check_dropout(dropout), key)
 
     def process_line(
         self,
@@ -142,7 +147,7 @@ class Segmenter:
         A word of many characters has too many of them: over `limit` states of Algorithm 1 it is an error.
         """
         try:
-            outcomes = _core.distribution(self._merges, self._word(word), check_dropout(dropout), limit)
+            outcomes = _core.distribution(self._merges, self.word(word), check_dropout(dropout), limit)
         except _core.TooManyStates as error:
             raise InputError(f"the segmentations of {word!r} are too many to list: {error}") from None
         return dict(sorted(outcomes, key=lambda outcome: (-outcome[1], outcome[0])))
@@ -174,7 +179,8 @@ class Segmenter:
         """How the glossaries divide a word: (text, whether it is protected); empty if they do not."""
         return self._divide(word) if self._divide else []
 
-    def _word(self, word: str) -> _core.Word:
+    def word(self, word: str) -> _core.Word:
+        """A word for the compiled core; an error if it is not one."""
         if not word or " " in word or "\n" in word:
             raise InputError(f"{word!r} is not one word")
         encode(word)
@@ -194,11 +200,12 @@ class Stream:
         memory: int,
     ) -> None:
         ids = dictionary.bind(segmenter) if dictionary is not None else None
+        self._to_ids = ids is not None
         self._streams = _core.Streams(
             segmenter._merges,
             ids,
             check_dropout(dropout),
-            SPLITS[split],
+            _split(split),
             segmenter._divide,
             memory,
             check_number("the number of threads", threads, 1025) or 1,
@@ -206,6 +213,8 @@ class Stream:
 
     def text(self, block: bytes, seed: int = 0, *, epoch: int = 0, side: int = 0, first_line: int = 0) -> bytes:
         """Segments lines of UTF-8 text, split at \\n only; what is not UTF-8 is an error with its line."""
+        if self._to_ids:
+            raise InputError("this stream has a dictionary and gives ids; make one without for text")
         try:
             return self._streams.text(block, make_key(seed, epoch, side, first_line))
         except _core.InvalidText as error:
@@ -215,15 +224,23 @@ class Stream:
         self, block: bytes, seed: int = 0, *, epoch: int = 0, side: int = 0, first_line: int = 0
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The ids of all lines, one after the other, and where each line begins and ends."""
+        if not self._to_ids:
+            raise InputError("ids need a dictionary: segmenter.stream(dictionary=...)")
         try:
             return self._streams.ids(block, make_key(seed, epoch, side, first_line))
         except _core.InvalidText as error:
             raise invalid_line(error, first_line) from None
 
 
-def invalid_line(error: _core.InvalidText, first_line: int) -> InputError:
+def invalid_line(error: _core.InvalidText, first_line: int) -> LineError:
     line, byte = error.args
-    return InputError(f"line {first_line + line + 1}: not valid UTF-8, at byte {byte + 1} of the line")
+    return LineError(f"line {first_line + line + 1}: not valid UTF-8, at byte {byte + 1} of the line")
+
+
+def _split(name: str) -> _core.Split:
+    if name not in SPLITS:
+        raise InputError(f"words are split at {' or '.join(map(repr, SPLITS))}, not {name!r}")
+    return SPLITS[name]
 
 
 class _Glossaries:
@@ -234,13 +251,14 @@ class _Glossaries:
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
+        self._each = []
+        # Each is put into larger expressions, and must be one by itself, too.
         for pattern in patterns:
             try:
-                re.compile(pattern)
+                self._each.append((re.compile(f"^{pattern}$"), re.compile(pattern), re.compile(f"({pattern})")))
+                self._whole = re.compile("^({})$".format("|".join(patterns[: len(self._each)])))
             except re.error as error:
-                raise InputError(f"a glossary is no regular expression: {pattern!r}: {error}") from None
-        self._each = [(re.compile(f"^{p}$"), re.compile(p), re.compile(f"({p})")) for p in patterns]
-        self._whole = re.compile("^({})$".format("|".join(patterns)))
+                raise InputError(f"the glossary {pattern!r} cannot be used: {error}") from None
 
     def __call__(self, word: str) -> list[tuple[str, bool]]:
         segments = [word]

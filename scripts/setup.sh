@@ -17,6 +17,9 @@ command -v "$python" >/dev/null 2>&1 ||
 command -v "${CXX:-c++}" >/dev/null 2>&1 || command -v g++ >/dev/null 2>&1 || command -v clang++ >/dev/null 2>&1 ||
   stop "there is no C++ compiler here (GCC 9 or newer, or Clang 10 or newer). On Debian and Ubuntu: apt-get install g++"
 
+"$python" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' ||
+  stop "Python.h, which C++ extensions are built with, is missing. On Debian and Ubuntu: apt-get install python3-dev"
+
 if [ ! -x "$venv/bin/python" ]; then
   echo "setup: making $venv"
   "$python" -m venv "$venv" ||

@@ -75,6 +75,7 @@ void set_at(std::vector<Symbol>& symbols, u32 c, Symbol symbol) {
 Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, bool final_is_suffix,
                std::string separator, const std::optional<std::unordered_set<std::string>>& vocabulary)
     : final_is_suffix_(final_is_suffix), separator_(std::move(separator)) {
+  if (pairs.size() > kRankMask) throw std::length_error("a merge table of over 4 million merges");
   Words symbols;
   int bits = 6;
   while ((std::size_t{1} << bits) < pairs.size() * 2) ++bits;
@@ -86,7 +87,6 @@ Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, bo
   for (const auto& [left, right] : pairs) {
     const u64 pair = static_cast<u64>(symbols.add(left)) << kSymbolBits | symbols.add(right);
     const Symbol merged = symbols.add(left + right);
-    if (symbols.size() >= (1u << kSymbolBits)) throw std::length_error("a merge table of over 2 million symbols");
     insert(pair, static_cast<Rank>(results_.size()));
     results_.push_back(merged);
   }
@@ -94,6 +94,8 @@ Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, bo
     const std::string text(symbols[s]);
     if (ends_word(text) && text.size() > kEndMark.size()) symbols.add(without_end(text));
   }
+
+  if (symbols.size() > (1u << kSymbolBits)) throw std::length_error("a merge table of over 2 million symbols");
 
   for (u32 s = 0; s < symbols.size(); ++s) {
     const std::string text(symbols[s]);

@@ -43,7 +43,9 @@ using PyParts = std::vector<std::pair<std::string, bool>>;
 
 std::vector<Part> to_parts(const PyParts& given) {
   std::vector<Part> parts;
-  for (const auto& [text, fixed] : given) parts.push_back({text, fixed});
+  for (const auto& [text, fixed] : given) {
+    if (!text.empty()) parts.push_back({text, fixed});
+  }
   return parts;
 }
 
@@ -71,7 +73,9 @@ py::list piece_strings(const Merges& merges, const Word& word, const std::vector
 }
 
 struct PyWord {
-  PyWord(std::string word, const PyParts& given) : text(std::move(word)), parts(to_parts(given)) {}
+  PyWord(std::string word, const PyParts& given) : text(std::move(word)), parts(to_parts(given)) {
+    if (text.empty()) throw py::value_error("a word has at least one character");
+  }
   Word word() const { return {text, parts.empty() ? nullptr : &parts}; }
   std::string text;
   std::vector<Part> parts;

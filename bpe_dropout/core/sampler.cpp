@@ -141,10 +141,12 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
     }
   });
   for (std::size_t worker = 0; worker < workers; ++worker) {
-    const Tables::Ref shift = tables_.append(tables[worker]);
+    const auto shift = tables_.append(tables[worker]);
     for (std::size_t i = worker; i < order.size(); i += workers) {
       Tables::Ref& ref = refs_[order[i]];
-      if (ref) ref += shift, ++table_count_;
+      if (!ref) continue;
+      ref = shift ? ref + *shift : 0;
+      table_count_ += ref != 0;
     }
   }
 }

@@ -134,8 +134,6 @@ class DropoutSampler : public Sampler {
 
   std::size_t memory() const { return tables_.memory() + refs_.size() * sizeof(Tables::Ref); }
   std::size_t tables() const { return table_count_; }
-  Tables::Ref ref(u32 type) const { return refs_[type]; }
-  const Tables& all_tables() const { return tables_; }
 
  protected:
   u32 sentence(const Key& key, const u32* words, std::size_t count, Buffer* out, Scratch& scratch) const override;

@@ -37,13 +37,15 @@ void check_text(std::string_view text) {
 void Stream::flush_words() {
   words_.add(batch_.words, batch_.known);
   while (known_.size() < words_.size()) {
-    const u32 number = static_cast<u32>(known_.size());
-    Known& known = known_.emplace_back();
-    if (!divide_) continue;
-    auto parts = divide_(words_[number]);
-    if (parts.empty()) continue;
-    parts_.push_back(std::move(parts));
-    known.parts = static_cast<u32>(parts_.size());
+    Known known;
+    if (divide_) {
+      auto parts = divide_(words_[static_cast<u32>(known_.size())]);
+      if (!parts.empty()) {
+        parts_.push_back(std::move(parts));
+        known.parts = static_cast<u32>(parts_.size());
+      }
+    }
+    known_.push_back(known);
   }
 }
 
@@ -58,11 +60,10 @@ void Stream::for_each_known_line(std::string_view text, F&& line) {
       line(batch_.lines[i], batch_.known.data() + begin, batch_.word_ends[i] - begin);
       begin = batch_.word_ends[i];
     }
-    batch_.lines.clear();
-    batch_.word_ends.clear();
-    batch_.words.clear();
+    batch_.clear();
     forget_if_too_much();
   };
+  batch_.clear();  // an earlier call may have ended in the middle
   for_each_line(text, [&](std::string_view one) {
     for_each_word(split_ == Split::kSpaces ? bare(one) : one, split_,
                   [&](std::string_view word) { batch_.words.push_back(word); });
@@ -227,6 +228,7 @@ void Streams::share(std::string_view text, const Key& key,
 }
 
 std::string Streams::text(std::string_view text, const Key& key) {
+  const std::lock_guard<std::mutex> lock(one_call_);
   std::vector<std::string> outs(streams_.size());
   share(text, key, [&](std::size_t i, std::string_view lines, const Key& own) {
     streams_[i].text(lines, own, outs[i]);
@@ -236,6 +238,7 @@ std::string Streams::text(std::string_view text, const Key& key) {
 }
 
 Buffer Streams::ids(std::string_view text, const Key& key, std::vector<std::int64_t>& ends) {
+  const std::lock_guard<std::mutex> lock(one_call_);
   std::vector<Buffer> outs(streams_.size());
   std::vector<std::vector<std::int64_t>> own_ends(streams_.size());
   share(text, key, [&](std::size_t i, std::string_view lines, const Key& own) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 
 #include "sampler.h"
 
@@ -52,6 +53,11 @@ class Stream {
     std::vector<std::size_t> word_ends;  // for each line
     std::vector<std::string_view> words;
     std::vector<u32> known;  // for each word
+    void clear() {
+      lines.clear();
+      word_ends.clear();
+      words.clear();
+    }
   };
   // Calls line(text, words, count) with the numbers of the known words for each line.
   template <class F>
@@ -106,6 +112,7 @@ class Streams {
   void share(std::string_view text, const Key& key,
              const std::function<void(std::size_t, std::string_view, const Key&)>& work);
 
+  std::mutex one_call_;  // at a time: the streams remember words
   std::deque<Stream> streams_;
 };
 

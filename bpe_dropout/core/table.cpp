@@ -94,7 +94,7 @@ Tables::Ref Tables::write(const Plan& plan, const std::vector<std::vector<u32>>&
   // What copies ids may read four at once, past the end of the last.
   const std::size_t size = (first_id + all_ids + 4 + 3) / 4 * 4;
   const std::size_t begin = words_.empty() ? 4 : words_.size();  // so that no reference is 0
-  if (first_id + all_ids >= (std::size_t{1} << 23) || begin / 4 >= (std::size_t{1} << 27)) return 0;
+  if (first_id + all_ids >= (std::size_t{1} << 23) || begin / 4 >= kMostTables) return 0;
   words_.resize(begin + size);
   u32* const table = words_.data() + begin;
 

@@ -43,8 +43,10 @@ class Tables {
     __builtin_prefetch(at(ref) + 1 + ((first >> 32) >> (32 - (ref & 31))));
   }
 
-  // Takes in the tables of another; its references move up by what is returned.
-  Ref append(const Tables& other) {
+  // Takes in the tables of another; its references move up by what is returned. Nothing is taken in, or
+  // returned, if the references would not fit.
+  std::optional<Ref> append(const Tables& other) {
+    if ((words_.size() + other.words_.size()) / 4 >= kMostTables) return {};
     const Ref shift = static_cast<Ref>(words_.size() / 4 << 5);
     words_.insert(words_.end(), other.words_.begin(), other.words_.end());
     return shift;
@@ -62,6 +64,7 @@ class Tables {
   // number; intervals as pairs (first number, find) with a last one that is never reached; ids.
   // A bucket is a find, if it lies within one interval; else kSearch and where to start looking.
   static constexpr u32 kSearch = 0x80000000;
+  static constexpr std::size_t kMostTables = std::size_t{1} << 27;  // of four 32-bit words: 2 GiB
 
   const u32* at(Ref ref) const { return words_.data() + static_cast<std::size_t>(ref >> 5) * 4; }
 

@@ -407,7 +407,7 @@ def report(results: Results) -> str:
             "Every tool by itself. The length ratio is what it really gives, on the first 3000 lines: pieces with "
             "dropout p, relative to its own without. With the same merges, another ratio is another distribution.",
             markdown(["text", "dropout", "tool", "million words a second", "length ratio", "merges"], results.tools),
-            "Time grows in step with the text:",
+            "How the time grows with the text:",
             markdown(["times the text", "times the time to load", "times the time of an epoch"], results.scaling),
         ]
     )

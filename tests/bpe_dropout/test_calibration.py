@@ -54,5 +54,7 @@ def test_limits(segmenter):
     for ratio in (0.9, 3.1, float("nan")):
         with pytest.raises(InputError, match=r"the ratio goes from 1 \(p = 0\) to 3.0000"):
             calibrate(segmenter, {"the": 1}, ratio)
+    with pytest.raises(InputError, match="'' is not one word"):
+        calibrate(segmenter, {"the": 1, "": 2}, 1.25)
     with pytest.raises(InputError, match="no words"):
         calibrate(segmenter, {}, 1.25)

@@ -17,11 +17,14 @@ from subword_nmt.learn_bpe import learn_bpe
 from bpe_dropout import Segmenter
 from tests.conftest import write_codes
 
+# As users have it: not unbuffered, and not necessarily UTF-8.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+ENVIRONMENT |= {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
 COMMAND = [sys.executable, "-m", "bpe_dropout"]
 
 
 def run(*arguments, text: bytes = b"", code: int = 0) -> tuple[bytes, str]:
-    done = subprocess.run([*COMMAND, *map(str, arguments)], input=text, capture_output=True)
+    done = subprocess.run([*COMMAND, *map(str, arguments)], input=text, capture_output=True, env=ENVIRONMENT)
     assert done.returncode == code, done.stderr.decode()
     assert "Traceback" not in done.stderr.decode()
     return done.stdout, done.stderr.decode()
@@ -104,6 +107,26 @@ def test_calibrate(files):
     assert out.decode().startswith(f"p = {parsed['p']:.4f} makes this text 1.3000 times longer")
 
 
+def test_learn_with_stray_carriage_returns():
+    text = "ab ab ab \r x\ncd \rcd cd\r\n"
+    expected = io.StringIO()
+    learn_bpe(io.StringIO(text, newline="\n"), expected, 2)
+    assert run("learn", "-s", 2, text=text.encode())[0].decode() == expected.getvalue()
+
+
+def test_other_scripts_in_any_locale(files):
+    out, _ = run("distribution", "-c", files / "codes", "-p", "0.5", "日本")
+    assert "日@@ 本" in out.decode()
+
+
+def test_closed_files(files):
+    for closed in ("<&-", ">&-"):
+        command = f"{sys.executable} -m bpe_dropout apply -c {files}/codes {closed}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stderr == "bpe-dropout: error: standard input, output and error must be open\n"
+
+
 def test_help():
     for arguments in ([], ["apply"], ["learn"], ["distribution"], ["calibrate"]):
         out, _ = run(*arguments, "--help")
@@ -123,9 +146,9 @@ def test_dropout_is_a_probability(files, p):
     [
         (["apply", "-c", "{}/nothing"], b"", "nothing: No such file or directory"),
         (["apply", "-c", "{}/codes", "-i", "{}/nothing"], b"", "nothing: No such file or directory"),
-        (["apply", "-c", "{}/codes", "-o", "{}/nowhere/out"], b"", "No such file or directory"),
+        (["apply", "-c", "{}/codes", "-o", "{}/nowhere/out"], b"", "out cannot be written: there is no folder"),
         (["apply", "-c", "{}/codes", "-o", "/dev/full"], b"the\n", "No space left on device; free some space"),
-        (["apply", "-c", "{}/codes", "--seed", "-1"], b"the\n", "the seed is a whole number from 0"),
+        (["apply", "-c", "{}/codes", "--seed", "-1"], b"the\n", "error: the seed is a whole number from 0"),
         (["apply", "-c", "{}/codes", "--threads", "0"], b"the\n", "the number of threads is 1 or more"),
         (["apply", "-c", "{}/codes"], b"fine\nnot \xff\n", "standard input, line 2: not valid UTF-8, at byte 5"),
         (["apply", "-c", "{}/codes", "-i", "{}"], b"", "Is a directory"),
@@ -150,11 +173,11 @@ def test_an_empty_text_is_fine(files):
     assert run("apply", "-c", files / "codes") == (b"", "")
 
 
-def test_a_full_disk_on_standard_output(files):
+@pytest.mark.parametrize("command", [["apply", "-i", "text"], ["distribution", "the"], ["calibrate", "-i", "text"]])
+def test_a_full_disk_on_standard_output(files, command):
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [*COMMAND, "apply", "-c", files / "codes", "-i", files / "text"], stdout=full, stderr=subprocess.PIPE
-        )
+        arguments = [*COMMAND, command[0], "-c", "codes", *command[1:]]
+        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, cwd=files, env=ENVIRONMENT)
     assert done.returncode == 1
     assert done.stderr == b"bpe-dropout: error: No space left on device; free some space and run it again\n"
 

@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 
 from bpe_dropout import Codes, Dictionary, InputError, Segmenter, read_vocabulary
@@ -36,6 +37,7 @@ def test_number_of_merges(write):
     assert Codes.read(path, 1).pairs == (("a", "b"),)
     assert Codes.read(path, 0).pairs == ()
     assert len(Codes.read(path, 99).pairs) == 2
+    assert Codes.read(write("#version: 0.2\na b\nnot a merge\n"), 1).pairs == (("a", "b"),)
     with pytest.raises(InputError, match=r"-1 \(all of them\) or more"):
         Codes.read(path, -2)
 
@@ -131,8 +133,14 @@ def test_other_arguments(segmenter):
     assert segmenter.distribution("statement" * 20, 0.0)
     with pytest.raises(InputError, match="cannot be written as UTF-8"):
         segmenter.segment("half a pair: \ud800")
-    with pytest.raises(InputError, match=r"a glossary is no regular expression: '\['"):
-        Segmenter(segmenter.codes, glossaries=["["])
+    for glossaries, named in ((["a", "["], r"'\['"), (["(?i)usa"], "usa"), (["(?P<x>a)", "(?P<x>b)"], "<x>b")):
+        with pytest.raises(InputError, match=f"the glossary .*{named}.* cannot be used"):
+            Segmenter(segmenter.codes, glossaries=glossaries)
+    with pytest.raises(InputError, match="a list of regular expressions, not 'USA'"):
+        Segmenter(segmenter.codes, glossaries="USA")
+    with pytest.raises(InputError, match="split at 'spaces' or 'whitespace', not 'x'"):
+        segmenter.segment("word", split="x")
+    assert segmenter.segment("word", np.float32(1)) == ["w@@", "o@@", "r@@", "d"]
     with pytest.raises(InputError, match="line 3: not valid UTF-8, at byte 2"):
         segmenter.stream().text(b"a\nb\nc\x80\n")
 

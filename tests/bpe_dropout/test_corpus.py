@@ -1,5 +1,6 @@
 """A corpus: loaded once, the same draws whatever the circumstances, and independent ones."""
 
+import json
 import multiprocessing
 import os
 import pickle
@@ -117,6 +118,9 @@ def test_selections(sampler):
             sampler.tokens(wrong, **KEY)
     with pytest.raises(InputError):
         sampler.tokens(len(sampler), **KEY)
+    for wrong in ([1.5], np.array([True, False]), [[1]], ["1"]):
+        with pytest.raises(InputError, match="whole numbers"):
+            sampler.lengths(wrong, **KEY)
 
 
 # The same numbers, whatever the threads, the order, the process, the fork, the restart or the budget.
@@ -327,12 +331,20 @@ def test_the_index_is_made_once_and_again_when_the_text_changes(tmp_path, monkey
     path.write_text("one two\n")
     os.utime(path, (time.time() - 100,) * 2)
     Corpus(path)
-    made = index_path(path).stat().st_mtime_ns
+    made = index_path(path).stat().st_ino
     Corpus(path)
-    assert index_path(path).stat().st_mtime_ns == made
+    assert index_path(path).stat().st_ino == made
     os.utime(path)  # touched, the same text
     Corpus(path)
-    assert index_path(path).stat().st_mtime_ns == made
+    assert index_path(path).stat().st_ino == made
+    time.sleep(2.1)  # a text that is older than that is not compared again
+    os.utime(path)
+    Corpus(path)
+    time.sleep(2.1)
+    Corpus(path)
+    monkeypatch.setattr("bpe_dropout.corpus.hashlib.blake2b", None)
+    Corpus(path)
+    monkeypatch.undo()
     path.write_text("two one\n")  # as long, within the same tick of the clock, perhaps
     assert Corpus(path).sentence(0) == ["two", "one"]
     path.write_text("three\nfour\n")
@@ -367,6 +379,14 @@ def test_damaged_indexes_are_made_again(tmp_path):
     whole = index_path(path).read_bytes()
     damaged = [b"", whole[:100], whole[:-1], whole + b"x", whole[:20] + b"{}" + whole[22:]]
     damaged.append(whole[:4096] + b"\xff\xff\xff\xff" + whole[4100:])  # a number that is no word's
+    header = json.loads(whole[:4096].partition(b"\n")[2])
+    magic = whole[: whole.index(b"\n") + 1]
+    for missing in ("sections", "digest", "made"):
+        less = {name: value for name, value in header.items() if name != missing}
+        damaged.append((magic + json.dumps(less).encode()).ljust(4096) + whole[4096:])
+    ends = header["sections"]["type_ends"][0]
+    damaged.append(whole[: ends + 8] + bytes(8) + whole[ends + 16 :])  # a word of no characters
+    damaged.append(whole[: ends + 24] + whole[ends + 32 : ends + 40] + whole[ends + 32 :])
     for data in damaged:
         index_path(path).write_bytes(data)
         corpus = Corpus(path)
@@ -402,6 +422,17 @@ def test_empty_texts(tmp_path, segmenter):
         assert sampler.tokens(seed=1, epoch=1).ids.tolist() == [2] * sentences
     with pytest.raises(FileNotFoundError):
         Corpus(tmp_path / "missing")
+
+
+def test_samplers_can_be_pickled(corpus, segmenter, dictionary, sampler):
+    copy = pickle.loads(pickle.dumps(sampler))
+    assert np.array_equal(copy.tokens(**KEY).ids, sampler.tokens(**KEY).ids)
+    handed_in = corpus.distribution_sampler(whole_word, dictionary)
+    assert np.array_equal(pickle.loads(pickle.dumps(handed_in)).tokens(**KEY).ids, handed_in.tokens(**KEY).ids)
+
+
+def whole_word(word):
+    return {(word,): 1.0}
 
 
 def test_progress_and_pickle(text, corpus):

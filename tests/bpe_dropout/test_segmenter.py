@@ -1,14 +1,17 @@
 """The segmenter as a user meets it."""
 
+import doctest
+import importlib
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe_dropout import Codes, InputError, Segmenter
+from bpe_dropout import Codes, Dictionary, InputError, Segmenter
 from tests.conftest import learn, read_gz, write_codes
 
 TABLE = Codes(
@@ -69,6 +72,40 @@ def test_a_last_line_without_its_newline(segmenter):
     assert stream.text(b"the\nthe\n") == b"the\nthe\n"
 
 
+def test_streams_of_text_and_of_ids(segmenter):
+    with pytest.raises(InputError, match="need a dictionary"):
+        segmenter.stream(0.1).ids(b"the\n")
+    with pytest.raises(InputError, match="gives ids"):
+        segmenter.stream(0.1, dictionary=Dictionary({"the": 4}, unk=3)).text(b"the\n")
+
+
+def test_one_stream_in_many_threads(segmenter, english):
+    block = "".join(line + "\n" for line in english[:2000]).encode()
+    expected = segmenter.stream(0.2).text(block, 1)
+    stream = segmenter.stream(0.2)
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(lambda _: stream.text(block, 1), range(8))) == {expected}
+
+
+def test_an_interrupted_stream_goes_on(codes, english):
+    """An error in the middle, here from a glossary, leaves nothing behind."""
+    segmenter = Segmenter(codes, glossaries=["the"])
+    divide, calls = segmenter._divide, []
+
+    def interrupted(word):
+        calls.append(word)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return divide(word)
+
+    segmenter._divide = interrupted
+    stream = segmenter.stream()
+    with pytest.raises(KeyboardInterrupt):
+        stream.text("\n".join(english[:100]).encode())
+    block = ("\n".join(english[:100]) + "\nother\n").encode()
+    assert stream.text(block) == Segmenter(codes, glossaries=["the"]).stream().text(block)
+
+
 def test_splits(segmenter):
     line = "the\u00a0the\u3000the\tthe \x1f the"
     assert segmenter.segment(line, split="whitespace") == ["the"] * 5
@@ -89,6 +126,14 @@ def test_import_is_light():
         "import sys, bpe_dropout; print([m for m in ('numpy', 'torch', 'fairseq', 'subword_nmt') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("module", ["draws", "errors", "reference", "codes"])
+def test_examples_in_the_documentation(module):
+    module = importlib.import_module(f"bpe_dropout.{module}")
+    done = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL)
+    assert done.failed == 0
+    assert done.attempted > 0
 
 
 def test_everything_named_can_be_had():
