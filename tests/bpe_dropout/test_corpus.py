@@ -18,7 +18,7 @@ import pytest
 from scipy import stats
 
 from bpe_dropout import Corpus, Dictionary, InputError, Segmenter, choose, first_bits
-from bpe_dropout.corpus import index_path
+from bpe_dropout.word_index import index_path
 from tests.bpe_dropout.test_exact import chi_square
 from tests.conftest import write_codes
 
@@ -342,7 +342,7 @@ def test_the_index_is_made_once_and_again_when_the_text_changes(tmp_path, monkey
     Corpus(path)
     time.sleep(2.1)
     Corpus(path)
-    monkeypatch.setattr("bpe_dropout.corpus.hashlib.blake2b", None)
+    monkeypatch.setattr("bpe_dropout.word_index.hashlib.blake2b", None)
     Corpus(path)
     monkeypatch.undo()
     path.write_text("two one\n")  # as long, within the same tick of the clock, perhaps
@@ -364,7 +364,7 @@ def test_a_read_only_folder(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("bpe_dropout.corpus.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("bpe_dropout.word_index.tempfile.mkstemp", refuse)
     with pytest.warns(UserWarning, match="cannot be written"):
         corpus = Corpus(path)
     assert corpus.sentence(0) == ["one", "two"]
