@@ -12,7 +12,7 @@ Calibration(p=0.094727, ratio=1.25, plain_length=26, exact_share=1.0)
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,9 +43,17 @@ def length_ratio(segmenter: Segmenter, counts: Mapping[str, int], p: float) -> f
 
 
 def calibrate(
-    segmenter: Segmenter, counts: Mapping[str, int], ratio: float = 1.25, *, tolerance: float = 1e-5
+    segmenter: Segmenter,
+    counts: Mapping[str, int],
+    ratio: float = 1.25,
+    *,
+    tolerance: float = 1e-5,
+    progress: Callable[[float, float], None] | None = None,
 ) -> Calibration:
-    """The p that makes a text, given as words and their counts, `ratio` times longer."""
+    """The p that makes a text, given as words and their counts, `ratio` times longer.
+
+    `progress(p, its_ratio)` is called for each p that is tried.
+    """
     text = _Text(segmenter, counts)
     longest = text.ratio(1.0)
     if not 1 <= ratio <= longest:
@@ -60,6 +68,8 @@ def calibrate(
     while below < 0 < above and high - low > 1e-6:
         p = (low * above - high * below) / (above - below)
         off = text.ratio(p) - ratio
+        if progress:
+            progress(p, off + ratio)
         if abs(off) <= tolerance:
             break
         if off < 0:

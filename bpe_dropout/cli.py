@@ -298,7 +298,12 @@ def run_distribution(options: argparse.Namespace) -> None:
 def run_calibrate(options: argparse.Namespace) -> None:
     from .calibration import calibrate
 
-    found = calibrate(read_segmenter(options), count_words(options.input), options.ratio)
+    segmenter, counts = read_segmenter(options), count_words(options.input)
+    line = TerminalLine()
+    found = calibrate(
+        segmenter, counts, options.ratio, progress=lambda p, ratio: line.show(f"tried p = {p:.4f}: {ratio:.4f} times")
+    )
+    line.clear()
     if options.json:
         print(
             json.dumps(
@@ -396,33 +401,41 @@ def size_of(source: BinaryIO) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
+class TerminalLine:
+    """A line on the terminal that is written over, once work takes longer than a moment; nothing in a pipe."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._shown = 0.0
+        self._terminal = sys.stderr.isatty()
+
+    def show(self, text: str) -> None:
+        now = time.monotonic()
+        if self._terminal and now - self._start > 1 and now - self._shown > 0.2:
+            self._shown = now
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
 class Progress:
-    """A line on the terminal once work takes longer than a moment; nothing in a pipe."""
+    """How many bytes of a file are done, and how fast."""
 
     def __init__(self, what: str, size: int | None) -> None:
         self._what, self._size, self._done = what, size, 0
-        self._start = self._shown = time.monotonic()
-        self._visible = False
-        self._terminal = sys.stderr.isatty()
+        self._start = time.monotonic()
+        self._line = TerminalLine()
 
     def add(self, amount: int) -> None:
         self._done += amount
-        now = time.monotonic()
-        if not self._terminal or now - self._start < 1 or now - self._shown < 0.2:
-            return
-        self._shown, self._visible = now, True
         share = f" of {self._size / 1e6:.0f}, {self._done / self._size:.0%}" if self._size else ""
-        rate = self._done / (now - self._start) / 1e6
-        print(
-            f"\r\033[K{self._what} {self._done / 1e6:.0f}{share} MB, {rate:.0f} MB/s",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
+        rate = self._done / max(time.monotonic() - self._start, 1e-9) / 1e6
+        self._line.show(f"{self._what} {self._done / 1e6:.0f}{share} MB, {rate:.0f} MB/s")
 
     def close(self) -> None:
-        if self._visible:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        self._line.clear()
 
 
 if __name__ == "__main__":

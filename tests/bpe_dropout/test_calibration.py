@@ -15,6 +15,9 @@ def test_by_hand():
     assert found.ratio == pytest.approx(1.25, abs=2e-5)
     assert (found.plain_length, found.exact_share) == (7, 1.0)
     assert length_ratio(segmenter, {"ab": 7}, 0.4) == pytest.approx(1.4)
+    tried = []
+    calibrate(segmenter, {"ab": 7}, 1.25, progress=lambda p, ratio: tried.append((p, ratio)))
+    assert tried[-1] == pytest.approx((0.25, 1.25), abs=2e-5)
 
 
 def test_against_draws(segmenter, english):

@@ -411,6 +411,19 @@ def test_nothing_is_left_behind_when_it_fails(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["text"]
 
 
+def test_files_that_vanish(tmp_path, segmenter, dictionary, english):
+    """What is loaded stays loaded; what is gone before is an error that names it."""
+    path = tmp_path / "text"
+    path.write_text("\n".join(english[:500]))
+    corpus = Corpus(path)
+    expected = corpus.sampler(segmenter, dictionary, 0.1).tokens(**KEY).ids.tolist()
+    path.unlink()
+    index_path(path).unlink()
+    assert corpus.sampler(segmenter, dictionary, 0.1).tokens(**KEY).ids.tolist() == expected
+    with pytest.raises(FileNotFoundError, match="text"):
+        Corpus(path)
+
+
 def test_empty_texts(tmp_path, segmenter):
     for content, sentences in ((b"", 0), (b"\n", 1), (b"\n\n  \n", 3)):
         path = tmp_path / "text"
