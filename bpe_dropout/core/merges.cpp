@@ -126,7 +126,6 @@ Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, bo
         const bool goes_on = joined || i + 1 < split.size();
         spelling.pieces.push_back(pieces.add(goes_on ? split[i] + separator_ : split[i]));
       }
-      spelling.only.push_back(split.size() == 1 ? spelling.pieces.back() : kSeveral);
     }
     spelling.begins.push_back(static_cast<u32>(spelling.pieces.size()));
   }
@@ -177,10 +176,6 @@ void Merges::put(Symbol symbol, Place place, std::vector<Piece>& out) const {
     return;
   }
   const Spelling& spelling = spellings_[place];
-  if (spelling.only[symbol] != kSeveral) {
-    out.push_back(spelling.only[symbol]);
-    return;
-  }
   for (u32 i = spelling.begins[symbol]; i < spelling.begins[symbol + 1]; ++i) {
     out.push_back(spelling.pieces[i]);
   }

@@ -74,7 +74,6 @@ class Merges {
   // makes one where a vocabulary splits the "</w>" off a word, with codes of version 0.1.
   void append(const Word& word, Piece piece, std::string& out) const;
   bool empty(Piece piece) const { return piece == empty_; }
-  bool has_empty() const { return empty_ != kNoPiece; }
 
   std::size_t known_pieces() const { return strings_.size(); }
   const std::string& separator() const { return separator_; }
@@ -88,11 +87,9 @@ class Merges {
   // off; at its end, with "</w>" already gone. The latter two twice: the word ends, or goes on.
   enum Place { kWithin, kEnd, kBareEnd, kEndJoined, kBareEndJoined, kPlaces };
   struct Spelling {
-    std::vector<Piece> only;  // of each symbol, if it is one piece, which it nearly always is; else kSeveral
-    std::vector<u32> begins;  // where the pieces of each symbol begin
+    std::vector<u32> begins;
     std::vector<Piece> pieces;
   };
-  static constexpr Piece kSeveral = 0xFFFFFFFF;
 
   static constexpr u64 kSpread = 0x9E3779B97F4A7C15ULL;
   void insert(u64 pair, Rank rank);
@@ -112,8 +109,7 @@ class Merges {
   Symbol end_ = kForeignEnd;
   std::vector<std::string> strings_;  // of the known pieces
   Spelling spellings_[kPlaces];
-  static constexpr Piece kNoPiece = 0xFFFFFFFF;
-  Piece empty_ = kNoPiece;
+  Piece empty_ = 0xFFFFFFFF;
 };
 
 }  // namespace bpe

@@ -50,7 +50,7 @@ Ids::Ids(std::shared_ptr<const Merges> merges, const std::vector<std::pair<std::
     }
   }
   for (Piece piece = 0; piece < merges_->known_pieces(); ++piece) {
-    known_.push_back(static_cast<std::int32_t>(merges_->empty(piece) ? kNoId : look_up({}, piece)));
+    known_.push_back(merges_->empty(piece) ? kNoId : look_up({}, piece));
   }
 }
 
@@ -156,7 +156,6 @@ u32 DropoutSampler::draw_word(const Key& key, u64 position, u64 first, u32 type,
   Decoder decoder(key, position, first);
   const Word drawn = word(type);
   draw(*merges_, drawn, dropout_, &decoder, scratch);
-  if (!out && !merges_->has_empty()) return static_cast<u32>(scratch.pieces.size());
   u32 length = 0;
   for (const Piece piece : scratch.pieces) {
     const std::int64_t id = (*ids_)(drawn, piece);

@@ -74,7 +74,7 @@ class Ids {
   std::shared_ptr<const Merges> merges_;
   Words strings_;
   std::vector<std::int32_t> ids_;
-  std::vector<std::int32_t> known_;
+  std::vector<std::int64_t> known_;
   std::unordered_map<Piece, std::int32_t> characters_;
   std::int32_t unknown_;
 };
