@@ -164,9 +164,9 @@ std::optional<Piece> whole(const Word& word, std::size_t part) {
   if (word.parts && (*word.parts)[part].fixed) {
     return kFixed | (last ? 0 : kJoined) | static_cast<Piece>(part);
   }
-  if (character_size(text.data(), text.data() + text.size()) != text.size()) return {};
-  const char* at = text.data();
-  return kForeign | (last ? 0 : kJoined) | next_character(at);
+  const auto character = only_character(text);
+  if (!character) return {};
+  return kForeign | (last ? 0 : kJoined) | *character;
 }
 
 namespace {

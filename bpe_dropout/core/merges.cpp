@@ -58,13 +58,6 @@ class Unmerge {
   std::unordered_map<std::string, const std::pair<std::string, std::string>*> merged_from_;
 };
 
-// The code point of a string that is one character; nothing otherwise.
-std::optional<u32> only_character(std::string_view text) {
-  if (text.empty() || character_size(text.data(), text.data() + text.size()) != text.size()) return {};
-  const char* at = text.data();
-  return next_character(at);
-}
-
 void set_at(std::vector<Symbol>& symbols, u32 c, Symbol symbol) {
   if (symbols.size() <= c) symbols.resize(c + 1, kForeign);
   symbols[c] = symbol;

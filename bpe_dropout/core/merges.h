@@ -6,7 +6,6 @@
 // are Python's), and chance (random.h, draw.h).
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>

@@ -1,6 +1,5 @@
 // The Python face of the core: conversions, keeping arrays alive, and letting go of the interpreter's
 // lock. All checks of what a user hands in are made in Python, in the modules above this one.
-#include <pybind11/functional.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -154,8 +153,7 @@ py::tuple expected_lengths(const Merges& merges, const std::vector<PyWord>& word
 // What a table of `word` answers, and what draw() answers, to the same numbers.
 py::list table_of(const Merges& merges, const PyWord& word, double p, double finest) {
   Tables tables;
-  const auto ref = tables.add(merges, word.word(), Dropout(p), finest,
-                              [](const Word&, Piece piece) { return static_cast<std::int64_t>(piece); });
+  const auto ref = tables.add(merges, word.word(), Dropout(p), finest, piece_itself);
   py::list outcomes;
   if (!ref) return outcomes;
   for (const auto& [pieces, probability] : tables.probabilities(ref)) {
@@ -168,8 +166,7 @@ py::tuple table_against_draw(const Merges& merges, const PyWord& word, double p,
                              std::size_t draws) {
   Tables tables;
   const Dropout dropout(p);
-  const auto ref = tables.add(merges, word.word(), dropout, finest,
-                              [](const Word&, Piece piece) { return static_cast<std::int64_t>(piece); });
+  const auto ref = tables.add(merges, word.word(), dropout, finest, piece_itself);
   std::size_t answered = 0, differing = 0;
   Scratch scratch;
   for (std::size_t i = 0; ref && i < draws; ++i) {

@@ -11,12 +11,11 @@ namespace {
 
 // Cuts a selection into shares of about as many words each; too few words are not worth a thread.
 std::vector<std::size_t> shares(const Corpus& corpus, const Selection& which, int threads) {
+  if (threads <= 1) return {0, which.count};
   std::vector<u64> before(which.count + 1, 0);
-  if (threads > 1) {
-    for (std::size_t i = 0; i < which.count; ++i) {
-      const std::size_t s = which[i];
-      before[i + 1] = before[i] + corpus.words_before(s + 1) - corpus.words_before(s) + 1;
-    }
+  for (std::size_t i = 0; i < which.count; ++i) {
+    const std::size_t s = which[i];
+    before[i + 1] = before[i] + corpus.words_before(s + 1) - corpus.words_before(s) + 1;
   }
   const u64 all = before.back();
   const std::size_t count = std::max<std::size_t>(1, std::min<u64>(static_cast<u64>(threads), all / 4096));
@@ -39,9 +38,7 @@ Ids::Ids(std::shared_ptr<const Merges> merges, const std::vector<std::pair<std::
     if (strings_.add(piece) < ids_.size()) continue;  // the first counts
     ids_.push_back(id);
     const auto add_character = [&](std::string_view text, Piece joined) {
-      if (text.empty() || character_size(text.data(), text.data() + text.size()) != text.size()) return;
-      const char* at = text.data();
-      characters_.emplace(kForeign | joined | next_character(at), id);
+      if (const auto character = only_character(text)) characters_.emplace(kForeign | joined | *character, id);
     };
     add_character(piece, 0);
     if (piece.size() > separator.size() &&
@@ -103,8 +100,8 @@ Buffer Sampler::ids(Key key, const Selection& which, int threads, std::int64_t* 
   Buffer all;
   all.reserve(std::max<std::size_t>(1, before.back()));
   in_threads(buffers.size(), [&](std::size_t share) {
-    const Buffer own = std::move(buffers[share]);
-    if (own.size()) std::memcpy(all.data() + before[share], const_cast<Buffer&>(own).data(), own.size() * 4);
+    Buffer own = std::move(buffers[share]);  // and let go of when it is copied
+    if (own.size()) std::memcpy(all.data() + before[share], own.data(), own.size() * sizeof(std::int32_t));
     for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
       ends[i + 1] += static_cast<std::int64_t>(before[share]);
     }

@@ -82,8 +82,7 @@ void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& 
   if (finest > 0) {
     const Word drawn = word(number);
     known.table = ids_ ? tables_.add(*merges_, drawn, dropout_, finest, *ids_)
-                       : tables_.add(*merges_, drawn, dropout_, finest,
-                                     [](const Word&, Piece piece) { return static_cast<std::int64_t>(piece); });
+                       : tables_.add(*merges_, drawn, dropout_, finest, piece_itself);
   }
   if (known.table) {
     const Find find = tables_.find(known.table, first);
@@ -135,14 +134,16 @@ void Stream::text(std::string_view text, Key key, std::string& out) {
   out.reserve(out.size() + text.size() + text.size() / 2);
   for_each_known_line(text, [&](std::string_view line, const u32* words, std::size_t count) {
     // White space before and after the words of a line stays, as in subword-nmt.
-    const std::string_view within = split_ == Split::kSpaces ? bare(line) : std::string_view();
-    if (within.empty()) {
-      if (split_ == Split::kSpaces) out += line;
-    } else {
-      out.append(line.data(), static_cast<std::size_t>(within.data() - line.data()));
+    std::string_view before, after;
+    if (split_ == Split::kSpaces) {
+      const std::string_view within = bare(line);
+      const std::size_t begin = count ? static_cast<std::size_t>(within.data() - line.data()) : line.size();
+      before = line.substr(0, begin);
+      after = line.substr(begin + within.size());
     }
+    out += before;
     append_words(words, count, key, out);
-    if (!within.empty()) out += line.substr(static_cast<std::size_t>(within.data() - line.data()) + within.size());
+    out += after;
     out.push_back('\n');
     ++key.sentence;
   });

@@ -2,6 +2,7 @@
 // remembered, and those that keep coming back get tables; what is drawn is what draw() draws.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <mutex>
 

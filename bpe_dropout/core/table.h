@@ -21,6 +21,9 @@ constexpr std::int64_t kNoId = -1;
 inline u32 ids_begin(Find find) { return find >> 8; }
 inline u32 ids_count(Find find) { return find & 0xFF; }
 
+// For tables of pieces themselves, where there is no dictionary.
+inline std::int64_t piece_itself(const Word&, Piece piece) { return piece; }
+
 class Tables {
  public:
   // A reference to a table: 0 is none.

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,6 +80,13 @@ inline u32 next_character(const char*& at) {
   const u32 c = (lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
   at += 4;
   return c;
+}
+
+// The code point of valid text that is one character; nothing otherwise.
+inline std::optional<u32> only_character(std::string_view text) {
+  if (text.empty() || character_size(text.data(), text.data() + text.size()) != text.size()) return {};
+  const char* at = text.data();
+  return next_character(at);
 }
 
 inline void append_character(std::string& out, u32 c) {
