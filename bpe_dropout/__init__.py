@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .corpus import Corpus, Epoch, Sampler
     from .dictionary import Dictionary
     from .draws import choose, first_bits
+    from .lists import LightSampler
 
 __all__ = [
     "Calibration",
@@ -30,6 +31,7 @@ __all__ = [
     "Dictionary",
     "Epoch",
     "InputError",
+    "LightSampler",
     "Sampler",
     "Segmenter",
     "calibrate",
@@ -48,6 +50,7 @@ _LATER = {
     "Dictionary": "dictionary",
     "choose": "draws",
     "first_bits": "draws",
+    "LightSampler": "lists",
 }
 
 

@@ -27,6 +27,7 @@ from .dictionary import Dictionary
 from .draws import cumulate
 from .errors import InputError, check_dropout, check_number
 from .keys import make_key
+from .lists import Lists
 from .segmenter import Segmenter
 from .word_index import Progress, open_index
 
@@ -58,26 +59,26 @@ class Corpus:
         """
         self.path = Path(path)
         sections = open_index(self.path, progress)
-        self._words: NDArray[np.uint32] = sections["words"]
-        self._sentence_ends: NDArray[np.uint64] = sections["sentence_ends"]
+        self.words: NDArray[np.uint32] = sections["words"]
+        self.sentence_ends: NDArray[np.uint64] = sections["sentence_ends"]
         self._type_ends: NDArray[np.uint64] = sections["type_ends"]
         self._types: NDArray[np.uint8] = sections["types"]
         self.counts: NDArray[np.uint64] = sections["counts"]
-        self._core = _core.Corpus(self._words, self._sentence_ends, self._types, self._type_ends)
+        self._core = _core.Corpus(self.words, self.sentence_ends, self._types, self._type_ends)
 
     def __len__(self) -> int:
-        return len(self._sentence_ends) - 1
+        return len(self.sentence_ends) - 1
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Corpus, (self.path,)
 
     def __repr__(self) -> str:
-        return f"Corpus({str(self.path)!r}, {len(self)} sentences, {len(self._words)} words, {len(self.counts)} types)"
+        return f"Corpus({str(self.path)!r}, {len(self)} sentences, {len(self.words)} words, {len(self.counts)} types)"
 
     @property
     def word_counts(self) -> NDArray[np.int64]:
         """How many words each sentence has."""
-        ends = self._sentence_ends.astype(np.int64)
+        ends = self.sentence_ends.astype(np.int64)
         return ends[1:] - ends[:-1]
 
     def type(self, number: int) -> str:
@@ -92,8 +93,8 @@ class Corpus:
     def sentence(self, number: int) -> list[str]:
         """The words of a sentence."""
         check_number("the sentence", number, len(self))
-        begin, end = int(self._sentence_ends[number]), int(self._sentence_ends[number + 1])
-        return [self.type(int(word)) for word in self._words[begin:end]]
+        begin, end = int(self.sentence_ends[number]), int(self.sentence_ends[number + 1])
+        return [self.type(int(word)) for word in self.words[begin:end]]
 
     def sampler(
         self,
@@ -135,11 +136,12 @@ class Corpus:
 
         >>> corpus.distribution_sampler(lambda word: [((word,), 0.5), (tuple(word), 0.5)], dictionary)
         """
-        lists = _Lists(dictionary)
+        lists = Lists()
         for word in self.types():
-            lists.add(distribution(word), word)
+            _add(lists, distribution(word), dictionary, word)
+        core = _core.ListSampler(self._core, 0, *lists.arrays(), _id_or_none(eos))
         rebuild = (_rebuild_distribution_sampler, (self, distribution, dictionary, eos, False))
-        return Sampler(lists.sampler(self._core, 0, eos), len(self), rebuild)
+        return Sampler(core, len(self), rebuild)
 
     def sentence_distribution_sampler(
         self,
@@ -149,11 +151,12 @@ class Corpus:
         eos: int | None = None,
     ) -> Sampler:
         """The same for methods that segment a sentence as a whole: it is called once for each sentence."""
-        lists = _Lists(dictionary)
+        lists = Lists()
         for number in range(len(self)):
-            lists.add(distribution(self.sentence(number)), f"sentence {number}")
+            _add(lists, distribution(self.sentence(number)), dictionary, f"sentence {number}")
+        core = _core.ListSampler(None, len(self), *lists.arrays(), _id_or_none(eos))
         rebuild = (_rebuild_distribution_sampler, (self, distribution, dictionary, eos, True))
-        return Sampler(lists.sampler(None, len(self), eos), len(self), rebuild)
+        return Sampler(core, len(self), rebuild)
 
 
 def _rebuild_sampler(
@@ -173,6 +176,15 @@ def _rebuild_distribution_sampler(
 ) -> Sampler:
     make = corpus.sentence_distribution_sampler if of_sentences else corpus.distribution_sampler
     return make(distribution, dictionary, eos=eos)
+
+
+def _add(lists: Lists, distribution: Distribution, dictionary: Dictionary, what: str) -> None:
+    outcomes = list(distribution.items() if isinstance(distribution, Mapping) else distribution)
+    try:
+        cumulated = cumulate(probability for _, probability in outcomes)
+    except InputError as error:
+        raise InputError(f"the distribution of {what!r}: {error}") from None
+    lists.add([[dictionary[piece] for piece in pieces] for pieces, _ in outcomes], cumulated)
 
 
 class _CoreSampler(Protocol):
@@ -279,36 +291,3 @@ def _threads(threads: int) -> int:
 
 def _id_or_none(eos: int | None) -> int:
     return -1 if eos is None else check_number("the id of the end of a sentence", eos, 2**31)
-
-
-class _Lists:
-    """Collects distributions for the compiled sampler."""
-
-    def __init__(self, dictionary: Dictionary) -> None:
-        self._dictionary = dictionary
-        self._outcome_ends = [0]
-        self._cumulated: list[NDArray[np.uint64]] = []
-        self._id_ends = [0]
-        self._ids: list[int] = []
-
-    def add(self, distribution: Distribution, what: str) -> None:
-        outcomes = list(distribution.items() if isinstance(distribution, Mapping) else distribution)
-        try:
-            self._cumulated.append(cumulate(probability for _, probability in outcomes))
-        except InputError as error:
-            raise InputError(f"the distribution of {what!r}: {error}") from None
-        for pieces, _ in outcomes:
-            self._ids.extend(self._dictionary[piece] for piece in pieces)
-            self._id_ends.append(len(self._ids))
-        self._outcome_ends.append(self._outcome_ends[-1] + len(outcomes))
-
-    def sampler(self, corpus: _core.Corpus | None, sentences: int, eos: int | None) -> _core.ListSampler:
-        return _core.ListSampler(
-            corpus,
-            sentences,
-            np.array(self._outcome_ends, np.uint64),
-            np.concatenate([*self._cumulated, np.zeros(0, np.uint64)]),
-            np.array(self._id_ends, np.uint64),
-            np.array(self._ids, np.int32),
-            _id_or_none(eos),
-        )

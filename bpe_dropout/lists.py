@@ -1,0 +1,163 @@
+"""Segmentations with their probabilities, handed in as lists, and drawn by the compiled core.
+
+For any method but BPE-dropout itself. `Lists` collects them; `LightSampler` draws whole epochs in bounded memory:
+`Corpus.distribution_sampler` keeps all segmentations of all words, and where words are many and hardly come twice
+(unsegmented Japanese, whole sentences) that is too much. The lists of frequent words are kept as far as the memory
+allows; all else is listed, drawn once for each time that it occurs, and forgotten. What is drawn is the same either
+way: it hangs on (seed, epoch, side, sentence, position) and the distribution alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .draws import choose, cumulate
+from .errors import check_number
+
+if TYPE_CHECKING:
+    from .corpus import Corpus, Sampler
+
+# What a unit may become: the ids of each of its segmentations, and their probabilities.
+Outcomes = tuple[Sequence[Sequence[int]], Sequence[float]]
+Progress = Callable[[int, int], None]
+
+_CHUNK = 1024
+_ALWAYS = np.array([2**64 - 1], np.uint64)
+
+
+class Lists:
+    """The segmentations of units 0, 1, 2, ...: their ids, and their cumulated probabilities (draws.cumulate)."""
+
+    def __init__(self) -> None:
+        self._outcome_ends = array("Q", [0])
+        self._cumulated = array("Q")
+        self._id_ends = array("Q", [0])
+        self._ids = array("i")
+
+    def __len__(self) -> int:
+        return len(self._outcome_ends) - 1
+
+    @property
+    def memory(self) -> int:
+        return 8 * (len(self._outcome_ends) + len(self._cumulated) + len(self._id_ends)) + 4 * len(self._ids)
+
+    def add(self, outcomes: Sequence[Sequence[int]], cumulated: NDArray[np.uint64]) -> None:
+        self._cumulated.frombytes(cumulated.tobytes())
+        for ids in outcomes:
+            self._ids.extend(ids)
+            self._id_ends.append(len(self._ids))
+        self._outcome_ends.append(len(self._cumulated))
+
+    def copy(self) -> Lists:
+        other = Lists()
+        for name in ("_outcome_ends", "_cumulated", "_id_ends", "_ids"):
+            setattr(other, name, getattr(self, name)[:])
+        return other
+
+    def arrays(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int32]]:
+        """What the compiled sampler takes."""
+        wide = (np.array(items, np.uint64) for items in (self._outcome_ends, self._cumulated, self._id_ends))
+        return *wide, np.array(self._ids, np.int32)  # type: ignore[return-value]
+
+
+class LightSampler:
+    """Draws a corpus, epoch by epoch.
+
+    `outcomes(text)` gives the segmentations of a word, or of a sentence as its words with spaces between them.
+
+    >>> light = LightSampler(corpus, lambda word: ([[4, 5], [6]], [0.9, 0.1]), unit="word", memory=1 << 28)
+    >>> light.epoch(seed=1, epoch=3, side=0).tokens(17, seed=1, epoch=3, side=0)
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        outcomes: Callable[[str], Outcomes],
+        *,
+        unit: Literal["word", "sentence"],
+        eos: int = -1,
+        memory: int,
+        threads: int = 1,
+    ) -> None:
+        self._corpus, self._outcomes, self._unit, self._eos = corpus, outcomes, unit, eos
+        self._threads = max(1, check_number("the number of threads", threads, 1025))
+        self._kept = Lists()
+        self._units: NDArray[np.uint32] | None = None  # in the place of the corpus's words
+        if unit == "sentence":
+            self._single = np.arange(len(corpus), dtype=np.int64)
+            return
+        numbers = np.full(len(corpus.counts), -1, np.int64)
+        for kept, number in enumerate(self._frequent(memory)):
+            numbers[number] = kept
+        units = numbers[corpus.words]
+        self._single = np.flatnonzero(units < 0)
+        units[self._single] = len(self._kept) + np.arange(len(self._single))
+        self._units = units.astype(np.uint32)
+
+    def _frequent(self, memory: int) -> Iterator[int]:
+        """Keeps the lists of the words that come most often, down to twice, and gives their numbers."""
+        counts = self._corpus.counts.astype(np.int64)
+        order = np.argsort(-counts, kind="stable")
+        frequent = iter(order[counts[order] > 1].tolist())
+        with ThreadPoolExecutor(self._threads) as pool:
+            while chunk := list(itertools.islice(frequent, _CHUNK)):
+                listed = pool.map(self._outcomes, map(self._corpus.type, chunk))
+                for number, (ids, probabilities) in zip(chunk, listed, strict=True):
+                    if self._kept.memory > memory:
+                        return
+                    self._kept.add(ids, cumulate(probabilities))
+                    yield number
+
+    def epoch(self, *, seed: int, epoch: int, side: int = 0, progress: Progress | None = None) -> Sampler:
+        """The sampler of one epoch: to be asked with the same numbers. `progress(done, all)` counts what is drawn."""
+        lists = self._kept.copy()
+        with ThreadPoolExecutor(self._threads) as pool:
+            # So many chunks at a time that all threads have some, and no more, to keep the memory low.
+            step = 4 * self._threads * _CHUNK
+            for begin in range(0, len(self._single), step):
+                chunks = [
+                    self._single[i : i + _CHUNK] for i in range(begin, min(begin + step, len(self._single)), _CHUNK)
+                ]
+                for drawn in pool.map(lambda chunk: self._draw(chunk, seed, epoch, side), chunks):
+                    for ids in drawn:
+                        lists.add([ids], _ALWAYS)
+                if progress:
+                    progress(min(begin + step, len(self._single)), len(self._single))
+        ends = None if self._units is None else self._corpus.sentence_ends
+        return list_sampler(self._units, ends, len(self._corpus), *lists.arrays(), self._eos)
+
+    def _draw(self, single: NDArray[np.int64], seed: int, epoch: int, side: int) -> list[Sequence[int]]:
+        if self._unit == "sentence":
+            texts = (" ".join(self._corpus.sentence(number)) for number in single.tolist())
+            sentences, positions = single, np.zeros_like(single)
+        else:
+            texts = (self._corpus.type(number) for number in self._corpus.words[single].tolist())
+            ends = self._corpus.sentence_ends
+            sentences = np.searchsorted(ends, single.astype(np.uint64), side="right") - 1
+            positions = single - ends[sentences].astype(np.int64)
+        drawn = []
+        for text, sentence, position in zip(texts, sentences.tolist(), positions.tolist(), strict=True):
+            ids, probabilities = self._outcomes(text)
+            number = choose(probabilities, seed=seed, epoch=epoch, side=side, sentence=sentence, position=position)
+            drawn.append(ids[number])
+        return drawn
+
+
+def list_sampler(
+    units: NDArray[np.uint32] | None, ends: NDArray[np.uint64] | None, sentences: int, *lists: Any
+) -> Sampler:
+    """A sampler of listed segmentations; without `units`, a sentence is one unit."""
+    from .corpus import Sampler
+
+    no_types = (np.zeros(0, np.uint8), np.zeros(1, np.uint64))
+    corpus = None if units is None or ends is None else _core.Corpus(units, ends, *no_types)
+    core = _core.ListSampler(corpus, sentences, *lists)
+    return Sampler(core, sentences, (list_sampler, (units, ends, sentences, *lists)))

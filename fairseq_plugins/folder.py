@@ -1,0 +1,96 @@
+"""The folder that a training reads, `fairseq-train FOLDER ...`:
+
+    codes.en codes.de                      merge tables of subword-nmt (or unigram.en.model, for Kudo's method)
+    dict.en.txt dict.de.txt                fairseq dictionaries of pieces
+    train.en-de.en train.en-de.de ...      words, not segmented; also valid and test
+    preparation.json                       how raw text was made into words
+
+Nothing is binarized, and nothing in it names where it lies: it can be moved. Here it is only found and checked;
+data.py makes it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from pathlib import Path
+
+from bpe_dropout import InputError
+
+MAKE = "python -m fairseq_plugins data --help"
+
+
+class DataFolder:
+    """A data folder and one direction in it.
+
+    >>> folder = DataFolder("data/multi30k.en-de")
+    >>> folder.source, folder.target
+    ('en', 'de')
+    >>> folder.text("train", "en")
+    PosixPath('data/multi30k.en-de/train.en-de.en')
+    """
+
+    def __init__(self, path: str | Path, source: str | None = None, target: str | None = None) -> None:
+        self.path = Path(path)
+        if not self.path.is_dir():
+            raise InputError(f"there is no folder {self.path}; make one: {MAKE}")
+        if source is None or target is None:
+            found = self._languages()
+            source, target = source or found[0], target or found[1]
+        self.source, self.target = source, target
+
+    def _languages(self) -> tuple[str, str]:
+        names = (re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.[^.]+", path.name) for path in sorted(self.path.iterdir()))
+        pairs = sorted({name.groups() for name in names if name})
+        if not pairs:
+            raise InputError(
+                f"{self.path} holds no text such as train.en-de.en, so the languages are not known: say "
+                f"--source-lang and --target-lang, or make the folder: {MAKE}"
+            )
+        if len(pairs) > 1:
+            listed = ", ".join(f"{source}-{target}" for source, target in pairs)
+            raise InputError(f"{self.path} holds {listed}: say which with --source-lang and --target-lang")
+        return pairs[0]  # type: ignore[return-value]
+
+    def parts(self, split: str) -> list[str]:
+        """The parts of a split that fairseq puts together: train, train1, train2, ..."""
+        names = (split + (str(number) if number else "") for number in itertools.count())
+        return list(itertools.takewhile(lambda name: self._find(name, self.source), names))
+
+    def text(self, split: str, language: str) -> Path:
+        """The words of a split in a language; an error that says what to do if it is not there."""
+        if found := self._find(split, language):
+            return found
+        expected = self.path / f"{split}.{self.source}-{self.target}.{language}"
+        if self._find(split, language, ".idx"):
+            raise InputError(
+                f"{self.path} was binarized by fairseq-preprocess, so its segmentation is fixed. BPE-dropout needs "
+                f"the words: make a folder from your text with its @@ and its codes and dictionaries "
+                f"(python -m fairseq_plugins convert --help), or from plain text ({MAKE})"
+            )
+        raise InputError(f"there is no {expected}: the words of {split!r}. Make the folder again: {MAKE}")
+
+    def has_text(self, split: str, language: str) -> bool:
+        return self._find(split, language) is not None
+
+    def dictionary(self, language: str) -> Path:
+        path = self.path / f"dict.{language}.txt"
+        if not path.is_file():
+            raise InputError(
+                f"there is no {path}: the dictionary of pieces. Make it: python -m fairseq_plugins dictionary "
+                f"{self.path} (see --help)"
+            )
+        return path
+
+    def _find(self, split: str, language: str, suffix: str = "") -> Path | None:
+        for pair in (f"{self.source}-{self.target}", f"{self.target}-{self.source}"):
+            path = self.path / f"{split}.{pair}.{language}{suffix}"
+            if path.is_file():
+                return path
+        return None
+
+
+def first_folder(data: str) -> str:
+    """fairseq's DATA may name several folders, "a:b", of which the first has what is not training text."""
+    return data.split(os.pathsep)[0]
