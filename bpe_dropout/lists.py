@@ -83,7 +83,7 @@ class LightSampler:
         outcomes: Callable[[str], Outcomes],
         *,
         unit: Literal["word", "sentence"],
-        eos: int = -1,
+        eos: int | None = None,
         memory: int,
         threads: int = 1,
     ) -> None:
@@ -132,7 +132,9 @@ class LightSampler:
                 if progress:
                     progress(min(begin + step, len(self._single)), len(self._single))
         ends = None if self._units is None else self._corpus.sentence_ends
-        return list_sampler(self._units, ends, len(self._corpus), *lists.arrays(), self._eos)
+        return list_sampler(
+            self._units, ends, len(self._corpus), *lists.arrays(), -1 if self._eos is None else self._eos
+        )
 
     def _draw(self, single: NDArray[np.int64], seed: int, epoch: int, side: int) -> list[Sequence[int]]:
         if self._unit == "sentence":

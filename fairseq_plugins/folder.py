@@ -12,7 +12,6 @@ data.py makes it.
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from pathlib import Path
 
@@ -41,7 +40,10 @@ class DataFolder:
         self.source, self.target = source, target
 
     def _languages(self) -> tuple[str, str]:
-        names = (re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.[^.]+", path.name) for path in sorted(self.path.iterdir()))
+        names = (
+            re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.[^.]+(?:\.idx)?", path.name)
+            for path in sorted(self.path.iterdir())
+        )
         pairs = sorted({name.groups() for name in names if name})
         if not pairs:
             raise InputError(
@@ -89,8 +91,3 @@ class DataFolder:
             if path.is_file():
                 return path
         return None
-
-
-def first_folder(data: str) -> str:
-    """fairseq's DATA may name several folders, "a:b", of which the first has what is not training text."""
-    return data.split(os.pathsep)[0]

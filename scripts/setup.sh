@@ -25,5 +25,25 @@ if [ ! -x "$venv/bin/python" ]; then
   "$python" -m venv "$venv" ||
     stop "could not make $venv. On Debian and Ubuntu, venv is a package of its own: apt-get install python3-venv"
 fi
+pip="$venv/bin/python -m pip install --quiet --disable-pip-version-check"
+
+# torch first, since fairseq is built with it. Its CPU build is a tenth of the size: it is taken where there is no GPU
+# and an index offers it.
+torch=${TORCH:-torch==2.13.0}
+if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
+  echo "setup: installing $torch into $venv"
+  if [ "$(uname -s)" = Linux ] && ! nvidia-smi -L >/dev/null 2>&1; then
+    $pip "$torch+cpu" 2>/dev/null ||
+      $pip --index-url https://download.pytorch.org/whl/cpu --retries 0 --timeout 20 "$torch+cpu" 2>/dev/null ||
+      $pip "$torch"
+  else
+    $pip "$torch"
+  fi
+fi
 echo "setup: installing the project and what it needs into $venv (a minute or two)"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+$pip --editable '.[dev,fairseq]'
+if ! "$venv/bin/python" -c 'import fairseq' 2>/dev/null; then
+  echo "setup: building fairseq (about three minutes)"
+  # Without isolation and dependencies: an isolated build would fetch a second torch, of several GB.
+  $pip --no-build-isolation --no-deps fairseq-fixed==0.12.3.1
+fi

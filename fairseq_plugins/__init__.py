@@ -1,0 +1,22 @@
+"""BPE-dropout in fairseq: `fairseq-train DATA --user-dir fairseq_plugins --bpe bpe_dropout --arch transformer ...`
+
+Importing this registers two BPEs, `bpe_dropout` and `unigram_regularization`, and the task
+`translation_bpe_dropout`, which also stands in for fairseq's `translation`; and it mends how fairseq loads and saves
+checkpoints (checkpoints.py). `python -m fairseq_plugins` prints the folder to name as --user-dir.
+"""
+
+try:
+    import fairseq  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "fairseq_plugins needs fairseq, which cannot be imported here "
+        f"({error}). `make setup` installs it; in an environment of your own: install torch, then "
+        "`pip install --no-build-isolation --no-deps fairseq-fixed` and what scripts/setup.sh names beside it"
+    ) from error
+
+from . import bpe, checkpoints, errors, task, unigram
+
+checkpoints.install()
+errors.install()
+
+__all__ = ["bpe", "checkpoints", "errors", "task", "unigram"]

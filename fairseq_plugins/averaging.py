@@ -1,0 +1,102 @@
+"""Averages checkpoints: the mean of each parameter, in double precision (the paper averages the last 5).
+
+The average can be translated with, like any checkpoint; it has no state of the optimizer, so it is not for going on
+with a training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+
+from bpe_dropout import InputError
+
+NAMES = {"epoch": r"checkpoint(\d+)\.pt", "update": r"checkpoint_\d+_(\d+)\.pt"}
+
+
+def choose_checkpoints(names: Sequence[str], last: int, by: str) -> list[str]:
+    """The last checkpoints, by epoch (checkpoint7.pt) or by update (checkpoint_3_1500.pt), the oldest first.
+
+    >>> choose_checkpoints(["checkpoint9.pt", "checkpoint10.pt", "checkpoint_best.pt"], last=1, by="epoch")
+    ['checkpoint10.pt']
+    """
+    numbered = sorted((int(found[1]), name) for name in names if (found := re.fullmatch(NAMES[by], name)))
+    return [name for _, name in numbered[-last:]]
+
+
+def average(options: argparse.Namespace) -> None:
+    paths = [Path(path) for path in options.checkpoints]
+    if options.last is not None:
+        paths = find_last(paths, options.last, options.by)
+    target = Path(options.output)
+    if not target.absolute().parent.is_dir():
+        raise InputError(f"{target} cannot be written: there is no folder {target.absolute().parent}")
+    for path in paths:
+        print(f"takes {path}")
+    state = average_states(paths)
+    part = f"{target}.part"
+    torch.save(state, part)
+    os.replace(part, target)
+    print(f"wrote {target}, the average of {len(paths)}")
+
+
+def find_last(folders: list[Path], last: int, by: str) -> list[Path]:
+    if len(folders) != 1 or not folders[0].is_dir():
+        raise InputError("--last takes the checkpoints of one folder: name that folder, and nothing else")
+    if last < 1:
+        raise InputError(f"--last: a number of checkpoints from 1 on, not {last}")
+    folder = folders[0]
+    found = choose_checkpoints([path.name for path in folder.iterdir()], last, by)
+    if len(found) < last:
+        example = {"epoch": "checkpoint7.pt", "update": "checkpoint_3_1500.pt"}[by]
+        raise InputError(f"{folder} has {len(found)} checkpoints by {by}, such as {example}, and {last} were asked for")
+    return [folder / name for name in found]
+
+
+def average_states(paths: Sequence[Path]) -> dict[str, Any]:
+    """The first checkpoint, with the mean of all of them as its model."""
+    first: dict[str, Any] | None = None
+    sums: dict[str, torch.Tensor] = {}
+    for path in paths:
+        if not path.is_file():
+            raise InputError(f"there is no checkpoint {path}")
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        if first is None:
+            first = state
+            first["last_optimizer_state"] = None
+            sums = {
+                name: value.double() if value.is_floating_point() else value for name, value in state["model"].items()
+            }
+            continue
+        check_same(paths[0], first["model"], path, state["model"])
+        for name, value in state["model"].items():
+            if value.is_floating_point():
+                sums[name] += value.double()
+            elif not torch.equal(sums[name], value):
+                raise InputError(f"{path}: {name} holds whole numbers, and others than in {paths[0]}")
+    if first is None:
+        raise InputError("there is nothing to average: name checkpoints, or a folder and --last")
+    first["model"] = {
+        name: (sums[name] / len(paths)).to(value.dtype) if value.is_floating_point() else value
+        for name, value in first["model"].items()
+    }
+    return first
+
+
+def check_same(first: Path, model: dict[str, torch.Tensor], path: Path, other: dict[str, torch.Tensor]) -> None:
+    if model.keys() != other.keys():
+        name = sorted(model.keys() ^ other.keys())[0]
+        raise InputError(f"{first} and {path} are different models: only one of them has {name}")
+    for name, value in model.items():
+        if value.shape != other[name].shape:
+            raise InputError(
+                f"{first} and {path} are different models: {name} is {tuple(value.shape)} in the one and "
+                f"{tuple(other[name].shape)} in the other"
+            )

@@ -1,0 +1,132 @@
+"""BPE-dropout as a fairseq BPE, `--bpe bpe_dropout`: plain BPE in the hands of fairseq, and drawn by the task.
+
+The p of each side and the codes are options; by default the paper's p = 0.1 on both sides, and the codes of the
+data folder. With p = 0 this is plain BPE, segmented on the fly.
+"""
+
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Optional
+
+from fairseq.data.encoders import register_bpe
+
+from bpe_dropout import Dictionary, Epoch, InputError, Sampler, Segmenter
+from bpe_dropout.dictionary import SPECIAL
+from bpe_dropout.errors import check_dropout
+
+from .method import MethodConfig, SegmentationMethod
+from .texts import Segmentations, Text
+
+SEPARATOR = "@@"
+
+
+@dataclass
+class BpeDropoutConfig(MethodConfig):
+    bpe_dropout_src: float = field(
+        default=0.1, metadata={"help": "the probability p that a merge is dropped, on the source side, in training"}
+    )
+    bpe_dropout_tgt: float = field(default=0.1, metadata={"help": "the same for the target side"})
+    bpe_dropout_src_codes: Optional[str] = field(
+        default=None, metadata={"help": "merges of the source side (default: codes.SRC in the data folder)"}
+    )
+    bpe_dropout_tgt_codes: Optional[str] = field(
+        default=None, metadata={"help": "merges of the target side (default: codes.TGT in the data folder)"}
+    )
+
+
+@register_bpe("bpe_dropout", dataclass=BpeDropoutConfig)
+class BpeDropout(SegmentationMethod):
+    name = "bpe_dropout"
+    symbol = SEPARATOR + " "
+
+    def __init__(self, cfg: BpeDropoutConfig) -> None:
+        super().__init__(cfg)
+        for option, p in (("--bpe-dropout-src", cfg.bpe_dropout_src), ("--bpe-dropout-tgt", cfg.bpe_dropout_tgt)):
+            try:
+                check_dropout(p)
+            except InputError as error:
+                raise InputError(f"{option}: {error}") from None
+
+    def segment(self, words: str) -> list[str]:
+        return self._source.segment(words, split="whitespace")
+
+    def join(self, pieces: str) -> str:
+        return (pieces + " ").replace(self.symbol, "").rstrip()
+
+    def text(self, path: Path, language: str, dictionary: Dictionary) -> Text:
+        source = language == self.folder.source
+        p = self.cfg.bpe_dropout_src if source else self.cfg.bpe_dropout_tgt
+        segmenter = self._source if source else self._target
+        return BpeText(path, segmenter, dictionary, p, self.memory, self.threads)
+
+    def describe(self) -> str:
+        return f"BPE-dropout, p = {self.cfg.bpe_dropout_src:g} (source) and {self.cfg.bpe_dropout_tgt:g} (target)"
+
+    @cached_property
+    def _source(self) -> Segmenter:
+        given = self.cfg.bpe_dropout_src_codes
+        return read_segmenter(Path(given) if given else self.folder.path / f"codes.{self.folder.source}", "src")
+
+    @cached_property
+    def _target(self) -> Segmenter:
+        given = self.cfg.bpe_dropout_tgt_codes
+        return read_segmenter(Path(given) if given else self.folder.path / f"codes.{self.folder.target}", "tgt")
+
+
+class BpeText(Text):
+    """A text under BPE-dropout."""
+
+    def __init__(
+        self, path: Path, segmenter: Segmenter, dictionary: Dictionary, p: float, memory: int, threads: int
+    ) -> None:
+        super().__init__(path, dictionary)
+        self._segmenter, self._p, self._memory, self._threads = segmenter, p, memory, threads
+        # Of p = 0 only lengths are asked while a training draws, so its tables are not kept beside the others.
+        self._drawn = cache(self._sampler)
+
+    @property
+    def draws(self) -> bool:
+        return self._p > 0
+
+    def plain(self) -> Segmentations:
+        return Segmentations(lambda: self._sampler(0.0), seed=0, epoch=0, side=0, threads=self._threads)
+
+    def draw(self, seed: int, epoch: int, side: int) -> Segmentations:
+        return Segmentations(lambda: self._drawn(self._p), seed=seed, epoch=epoch, side=side, threads=self._threads)
+
+    def segment(self, line: str) -> list[str]:
+        return self._segmenter.segment(line, split="whitespace")
+
+    def types(self) -> Epoch:
+        stream = self._segmenter.stream(dictionary=self.dictionary, threads=self._threads)
+        return Epoch(*stream.ids("\n".join(self.corpus.types()).encode()))
+
+    def _sampler(self, p: float) -> Sampler:
+        return self.corpus.sampler(
+            self._segmenter, self.dictionary, p, eos=self.dictionary.eos, memory=self._memory, threads=self._threads
+        )
+
+
+def read_segmenter(path: Path, side: str) -> Segmenter:
+    """The merges of a side, or a sentence if the file is missing or something else."""
+    if not path.is_file():
+        raise InputError(
+            f"there is no {path}: the merges of the {'source' if side == 'src' else 'target'} side. Put them there, or "
+            f"name them with --bpe-dropout-{side}-codes"
+        )
+    with path.open("rb") as file:
+        if b"\n\x05<unk>" in file.read(256):
+            raise InputError(
+                f"{path} is a model of sentencepiece, not a codes file of subword-nmt. Learn codes with `bpe-dropout "
+                f"learn`, or train on the unigram model with --bpe unigram_regularization"
+            )
+    segmenter = Segmenter.from_codes(path, separator=SEPARATOR)
+    first_line = 2 if segmenter.codes.version == (0, 2) else 1
+    for number, pair in enumerate(segmenter.codes.pairs, first_line):
+        if "".join(pair).removesuffix("</w>") in SPECIAL and "".join(pair).endswith(">"):
+            raise InputError(
+                f"{path}, line {number}: this merge makes the piece {''.join(pair).removesuffix('</w>')!r}, which fairseq "
+                f"takes for a symbol of its own. Write the word differently in the text, and learn the codes again"
+            )
+    return segmenter

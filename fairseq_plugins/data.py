@@ -1,0 +1,243 @@
+"""Makes data folders: from plain text and codes, or from what people already have, text with @@.
+
+Text that is prepared here is prepared on all cores, and how is recorded in the folder. A folder appears when it is
+whole; one that exists already is left alone unless --overwrite is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from bpe_dropout import Corpus, Dictionary, InputError
+from bpe_dropout.cli import TerminalLine
+from bpe_dropout.dictionary import SPECIAL
+
+from .bpe import SEPARATOR, read_segmenter
+from .folder import DataFolder
+from .preparation import Preparation, write_preparation
+from .unigram import UnigramModel
+from .vocabulary import count_bpe, count_unigram, make_dictionary
+
+SPLITS = ("train", "valid", "test")
+_LINES = 2000
+
+
+def make_data(options: argparse.Namespace) -> None:
+    """From plain text."""
+    preparations = {language: preparation(options, language) for language in languages(options)}
+    with new_folder(options) as folder:
+        for path, name, language in texts(options):
+            if options.already_prepared or not any(preparations[language].steps.values()):
+                copy_text(path, folder / name)
+            else:
+                prepare_text(path, folder / name, preparations[language])
+        finish(options, folder)
+
+
+def convert_data(options: argparse.Namespace) -> None:
+    """From segmented text: words are put together again, and must be what the codes take apart so."""
+    with new_folder(options) as folder:
+        for path, name, language in texts(options):
+            side = "src" if language == options.source_lang else "tgt"
+            join_text(path, folder / name, Path(getattr(options, f"{side}_codes") or options.codes), side)
+        finish(options, folder)
+
+
+def make_dictionaries(options: argparse.Namespace) -> None:
+    """The dictionaries of a folder that has words, and codes or unigram models."""
+    folder = DataFolder(options.folder, options.source_lang, options.target_lang)
+    given = [
+        path for path in (folder.path / f"dict.{name}.txt" for name in (folder.source, folder.target)) if path.exists()
+    ]
+    if given and not options.overwrite:
+        raise InputError(f"{given[0]} exists already. To make it anew, add --overwrite")
+    write_dictionaries(options, folder)
+
+
+def languages(options: argparse.Namespace) -> tuple[str, str]:
+    return options.source_lang, options.target_lang
+
+
+def preparation(options: argparse.Namespace, language: str) -> Preparation:
+    return Preparation(language, options.normalize, options.tokenize, options.lowercase)
+
+
+def texts(options: argparse.Namespace) -> Iterator[tuple[Path, str, str]]:
+    """Every text that was named: where it is, its name in the folder, and its language."""
+    for split in SPLITS:
+        prefix = getattr(options, f"{split}pref")
+        for language in languages(options) if prefix else ():
+            path = Path(f"{prefix}.{language}")
+            if not path.is_file():
+                raise InputError(f"there is no {path}: --{split}pref names what stands before .{language}")
+            yield path, f"{split}.{options.source_lang}-{options.target_lang}.{language}", language
+
+
+@contextlib.contextmanager
+def new_folder(options: argparse.Namespace) -> Iterator[Path]:
+    """A folder under another name, which takes its own when all of it is made."""
+    target = Path(options.destdir)
+    if target.exists() and not options.overwrite:
+        raise InputError(f"{target} exists already. To make it anew, add --overwrite")
+    if not target.absolute().parent.is_dir():
+        raise InputError(f"{target} cannot be made: there is no folder {target.absolute().parent}")
+    list(texts(options))  # all of them are there, before anything is done
+    folder = Path(tempfile.mkdtemp(prefix=target.name + ".", suffix=".part", dir=target.absolute().parent))
+    try:
+        yield folder
+        folder.chmod(0o755)
+        if target.exists():
+            shutil.rmtree(target)
+        os.rename(folder, target)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def finish(options: argparse.Namespace, folder: Path) -> None:
+    """Codes or models, the record of the preparation and dictionaries; and a word on what was made."""
+    write_preparation(folder, *(preparation(options, language) for language in languages(options)))
+    for side, language in zip(("src", "tgt"), languages(options), strict=True):
+        codes, model = getattr(options, f"{side}_codes") or options.codes, getattr(options, f"{side}_unigram", None)
+        if bool(codes) == bool(model):
+            raise InputError(f"say what segments {language}: --codes or --{side}-codes, or --{side}-unigram")
+        if codes:
+            shutil.copyfile(codes, folder / f"codes.{language}")
+        if model:
+            shutil.copyfile(model, folder / f"unigram.{language}.model")
+    made = DataFolder(folder, *languages(options))
+    for split in SPLITS:
+        if getattr(options, f"{split}pref"):
+            counts = [len(Corpus(made.text(split, language))) for language in languages(options)]
+            if counts[0] != counts[1]:
+                names = " and ".join(
+                    f"{getattr(options, f'{split}pref')}.{language}" for language in languages(options)
+                )
+                raise InputError(
+                    f"{names} have {counts[0]} and {counts[1]} lines: they must be translations, line by line"
+                )
+            print(f"{split}: {counts[0]} pairs")
+    for side, language in zip(("src", "tgt"), languages(options), strict=True):
+        if given := getattr(options, f"{side}dict"):
+            Dictionary.load(given)
+            shutil.copyfile(given, folder / f"dict.{language}.txt")
+    write_dictionaries(options, made)
+
+
+def write_dictionaries(options: argparse.Namespace, folder: DataFolder) -> None:
+    """Those that were not handed in, of the training text."""
+    wanted = {
+        language
+        for side, language in zip(("src", "tgt"), (folder.source, folder.target), strict=True)
+        if not getattr(options, f"{side}dict", None)
+    }
+    counts = {
+        language: count_side(options, folder, side, language)
+        for side, language in zip(("src", "tgt"), (folder.source, folder.target), strict=True)
+        if language in wanted
+    }
+    if options.joined_dictionary and counts:
+        if len(counts) < 2:
+            raise InputError("--joined-dictionary makes one dictionary for both sides, and one was handed in")
+        joined: Counter[str] = sum(counts.values(), Counter())
+        for pieces in counts.values():  # adding counters loses what comes 0 times
+            joined.update(dict.fromkeys(pieces, 0))
+        counts = dict.fromkeys(counts, joined)
+    for language, pieces in counts.items():
+        dictionary = make_dictionary(pieces, options.threshold, options.nwords)
+        path = folder.path / f"dict.{language}.txt"
+        part = path.with_suffix(".part")
+        dictionary.save(str(part))
+        os.replace(part, path)
+        print(f"dict.{language}.txt: {len(dictionary)} entries, with {dictionary.nspecial} symbols of fairseq's")
+
+
+def count_side(options: argparse.Namespace, folder: DataFolder, side: str, language: str) -> Counter[str]:
+    text = folder.text("train", language)
+    model = folder.path / f"unigram.{language}.model"
+    if model.is_file():
+        return count_unigram(UnigramModel(model, side), text)
+    return count_bpe(read_segmenter(folder.path / f"codes.{language}", side), text, options.vocabulary)
+
+
+def copy_text(path: Path, to: Path) -> None:
+    shutil.copyfile(path, to)
+    try:
+        Corpus(to)
+    except InputError as error:
+        raise InputError(str(error).replace(str(to), str(path))) from None
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Lines end at \\n and nowhere else; what is not UTF-8 is an error with its line."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield line.removesuffix(b"\n").decode()
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{path}, line {number}: not valid UTF-8, at byte {error.start + 1} of the line"
+                ) from None
+
+
+def prepare_text(path: Path, to: Path, steps: Preparation) -> None:
+    lines = read_lines(path)
+    chunks = iter(lambda: list(islice(lines, _LINES)), [])
+    progress, done = TerminalLine(), 0
+    with multiprocessing.Pool(initializer=_set_preparation, initargs=(steps,)) as pool, to.open("wb") as out:
+        for prepared in pool.imap(_prepare, chunks):
+            out.write("".join(line + "\n" for line in prepared).encode())
+            done += len(prepared)
+            progress.show(f"prepared {done} lines of {path}")
+    progress.clear()
+
+
+_preparation = Preparation("")  # of a process that prepares text
+
+
+def _set_preparation(steps: Preparation) -> None:
+    global _preparation
+    _preparation = steps
+
+
+def _prepare(lines: list[str]) -> list[str]:
+    return [" ".join(_preparation.prepare(line).split("\n")) for line in lines]
+
+
+def join_text(path: Path, to: Path, codes: Path, side: str) -> None:
+    """Puts words together, and looks whether the codes take them apart again as they were."""
+    segmenter = read_segmenter(codes, side)
+    stream = segmenter.stream(split="whitespace")
+    different, lines, example = 0, 0, ""
+    with to.open("wb") as out:
+        for number, line in enumerate(read_lines(path), 1):
+            pieces = line.split()
+            if special := next((piece for piece in pieces if piece in SPECIAL), None):
+                raise InputError(
+                    f"{path}, line {number}: the piece {special!r} is a symbol of fairseq's own: write the word differently"
+                )
+            words = segmenter.desegment(pieces)
+            again = stream.text(words.encode()).decode().split()
+            lines += 1
+            if again != pieces:
+                different += 1
+                example = (
+                    example or f"line {number} is\n  {' '.join(pieces)}\nand with these codes\n  {' '.join(again)}"
+                )
+            out.write(words.encode() + b"\n")
+    if different:
+        sentence = f"{path}: {different} of {lines} lines are not what {codes} makes of their words: {example}"
+        if different > lines / 2:
+            raise InputError(f"{sentence}\nName the codes that the text was segmented with")
+        print(f"warning: {sentence}")
+    if SEPARATOR not in path.read_text("utf-8"):
+        raise InputError(f"{path} holds no {SEPARATOR}, so it is not segmented: use `python -m fairseq_plugins data`")

@@ -1,0 +1,107 @@
+"""A text of a data folder, as one method of segmentation sees it: the one idea of the design in two words, plain and draw.
+
+    text.plain()                              the method's best segmentation: validation, test, all inference
+    text.draw(seed, epoch, side)              a fresh segmentation of every sentence: training, and nothing else
+
+Both give the exact length of every sentence, and the ids of any, with the end of sentence that fairseq adds.
+bpe.py and unigram.py have the methods.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_dropout import Corpus, Dictionary, Epoch, InputError, Sampler
+
+logger = logging.getLogger(__name__)
+
+
+class Segmentations:
+    """One segmentation of every sentence of a text."""
+
+    def __init__(self, sampler: Callable[[], Sampler], *, seed: int, epoch: int, side: int, threads: int) -> None:
+        self._make, self._threads = sampler, threads
+        self._key = {"seed": seed, "epoch": epoch, "side": side}
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        return self._make()
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int32]:
+        """The number of tokens of every sentence, its end included."""
+        return self._sampler.lengths(**self._key, threads=self._threads)
+
+    def tokens(self, sentences: NDArray[np.int64]) -> Epoch:
+        """The ids of some sentences."""
+        return self._sampler.tokens(sentences, **self._key)
+
+    def __getstate__(self) -> dict[str, object]:
+        # A worker that is not forked gets the sampler, and not the way to make one.
+        return {"_sampler": self._sampler, "_key": self._key, "_threads": self._threads}
+
+
+class Text(ABC):
+    """The words of one side of a split, with the dictionary of its pieces."""
+
+    def __init__(self, path: Path, dictionary: Dictionary) -> None:
+        self.path, self.dictionary = path, dictionary
+        self.corpus = Corpus(path, progress=LogProgress(f"reading {path}", "MB", 1e6))
+        if not len(self.corpus.counts):
+            raise InputError(f"{path} holds no words")
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    @abstractmethod
+    def plain(self) -> Segmentations:
+        """The best segmentation of every sentence."""
+
+    @abstractmethod
+    def draw(self, seed: int, epoch: int, side: int) -> Segmentations:
+        """A fresh segmentation of every sentence."""
+
+    @property
+    @abstractmethod
+    def draws(self) -> bool:
+        """Whether `draw` differs from `plain` at all."""
+
+    @abstractmethod
+    def segment(self, line: str) -> list[str]:
+        """The pieces of a line of words, the best segmentation."""
+
+    @abstractmethod
+    def types(self) -> Epoch:
+        """The ids of every distinct word, the best segmentation."""
+
+    def unknown(self) -> tuple[float, str]:
+        """The share of unknown pieces in the plain segmentation, and the word of such a piece that comes most often."""
+        ids, offsets = self.types()
+        counts = self.corpus.counts.astype(np.int64)
+        lengths = np.diff(offsets)
+        before = np.concatenate([[0], np.cumsum(ids == self.dictionary.unk)])
+        unknown = before[offsets[1:]] - before[offsets[:-1]]
+        worst = int(np.argmax(counts * (unknown > 0)))
+        return float((unknown * counts).sum() / max(1, (lengths * counts).sum())), self.corpus.type(worst)
+
+
+class LogProgress:
+    """Says in the log how far long work is, every ten seconds."""
+
+    def __init__(self, what: str, unit: str, scale: float = 1) -> None:
+        self._what, self._unit, self._scale = what, unit, scale
+        self._said = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if time.monotonic() - self._said > 10:
+            self._said = time.monotonic()
+            amount = f"{done / self._scale:.0f} of {total / self._scale:.0f} {self._unit}"
+            logger.info(f"{self._what}: {amount}, {done / max(total, 1):.0%}")
