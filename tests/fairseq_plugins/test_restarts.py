@@ -1,0 +1,110 @@
+"""Killed and restarted, on one rank and on two: the same batches and the same losses as if nothing had happened."""
+
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from tests.fairseq_plugins.conftest import BIN, RECORD, ROOT, TRAIN, Done, environment, read_record, run
+
+P = ["--bpe", "bpe_dropout", "--bpe-dropout-src", "0.2", "--bpe-dropout-tgt", "0.2"]
+SAVING = ["--save-interval-updates", "5", "--keep-interval-updates", "1", "--disable-validation"]
+
+
+def start(log, *arguments, **more) -> subprocess.Popen:
+    command = [str(BIN / "fairseq-train"), *map(str, arguments)]
+    return subprocess.Popen(command, env=environment(**more), cwd=ROOT, stdout=log.open("w"), stderr=subprocess.STDOUT)
+
+
+def kill_at(processes, log, update: int) -> None:
+    """Kills without warning when the log has reached an update."""
+    deadline = time.monotonic() + 120
+    while not any(number >= update for number in Done(0, log.read_text()).losses):
+        assert time.monotonic() < deadline, log.read_text()[-3000:]
+        assert all(process.poll() is None for process in processes), log.read_text()[-3000:]
+        time.sleep(0.02)
+    for process in processes:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+@pytest.mark.parametrize(
+    "options", [P, [*P[:2], "--bpe-dropout-src", "0", "--bpe-dropout-tgt", "0"]], ids=["drawn", "plain"]
+)
+def test_killed_in_mid_epoch(data, tmp_path, options):
+    """In the second epoch, so that the batches of an epoch, too, must be found again."""
+    arguments = [data, *RECORD, *options, *TRAIN, *SAVING, "--max-epoch", "3", "--num-workers", "1"]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for folder in (whole, broken):
+        folder.mkdir()
+    done = run("fairseq-train", *arguments, "--save-dir", whole / "save", RECORD=str(whole))
+    epoch = len(done.losses) // 3
+    process = start(tmp_path / "log", *arguments, "--save-dir", broken / "save", RECORD=str(broken))
+    kill_at([process], tmp_path / "log", epoch + 8)
+    again = run("fairseq-train", *arguments, "--save-dir", broken / "save", RECORD=str(broken))
+    assert "Loaded checkpoint" in again.out
+    resumed = min(again.losses)
+    assert epoch < resumed <= epoch + 9
+    assert again.losses == {update: loss for update, loss in done.losses.items() if update >= resumed}
+    assert read_record(broken)[-len(again.losses) :] == read_record(whole)[-len(again.losses) :]
+
+
+def ranks(folder, log, *arguments) -> list[subprocess.Popen]:
+    """Two processes of torch.distributed, as two GPUs would be, but on the CPU."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    distributed = [
+        "--distributed-no-spawn", "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp",
+        "--distributed-init-method", f"tcp://localhost:{port}", "--distributed-world-size", "2",
+    ]  # fmt: skip
+    return [
+        start(log if rank == 0 else log.with_suffix(".1"), *arguments, *distributed, "--distributed-rank", rank,
+              "--save-dir", folder / "save", RECORD=str(folder))
+        for rank in (0, 1)
+    ]  # fmt: skip
+
+
+def wait(processes, log) -> Done:
+    for process in processes:
+        assert process.wait(timeout=300) == 0, log.read_text()[-3000:] + log.with_suffix(".1").read_text()[-3000:]
+    return Done(0, log.read_text())
+
+
+def segmentations(record):
+    """pair: the tokens of both sides, of every time that it was trained on."""
+    found = {}
+    for batch in record:
+        for pair, source, target in zip(batch["id"], batch["source"], batch["target"], strict=True):
+            found.setdefault(pair, []).append((source, target))
+    return found
+
+
+def test_two_ranks(data, tmp_path):
+    """Each epoch is a partition of the sentences, segmented as on one rank; and a kill and a resume change nothing."""
+    arguments = [data, *RECORD, *P, *TRAIN, *SAVING, "--required-batch-size-multiple", "1", "--max-epoch", "2"]
+    one, whole, broken = (tmp_path / name for name in ("one", "whole", "broken"))
+    for folder in (one, whole, broken):
+        folder.mkdir()
+    both = ranks(whole, tmp_path / "whole.log", *arguments)
+    done = wait(both, tmp_path / "whole.log")
+    run("fairseq-train", *arguments, "--save-dir", one / "save", RECORD=str(one))
+
+    alone, together = segmentations(read_record(one)), segmentations(read_record(whole))
+    assert alone.keys() == set(range(600))
+    assert all(len(seen) == 2 for seen in alone.values())
+    # A rank that has one batch less than the other repeats its first one, with no weight.
+    repeated = [pair for pair, seen in together.items() if len(seen) > 2]
+    assert len(repeated) < 80
+    for pair, seen in alone.items():
+        assert {str(one) for one in seen} == {str(one) for one in together[pair]}
+
+    epoch = len(done.losses) // 2
+    processes = ranks(broken, tmp_path / "broken.log", *arguments)
+    kill_at(processes, tmp_path / "broken.log", epoch + 8)
+    again = wait(ranks(broken, tmp_path / "again.log", *arguments), tmp_path / "again.log")
+    resumed = min(again.losses)
+    assert epoch < resumed
+    assert again.losses == {update: loss for update, loss in done.losses.items() if update >= resumed}
