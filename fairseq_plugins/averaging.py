@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils
 
 from bpe_dropout import InputError
+
+from .checkpoints import explain_failures
+
+load_state = explain_failures(torch.load)
 
 NAMES = {"epoch": r"checkpoint(\d+)\.pt", "update": r"checkpoint_\d+_(\d+)\.pt"}
 
@@ -67,7 +70,7 @@ def average_states(paths: Sequence[Path]) -> dict[str, Any]:
     for path in paths:
         if not path.is_file():
             raise InputError(f"there is no checkpoint {path}")
-        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        state = load_state(str(path), map_location="cpu")
         if first is None:
             first = state
             first["last_optimizer_state"] = None

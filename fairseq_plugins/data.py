@@ -116,8 +116,10 @@ def finish(options: argparse.Namespace, folder: Path) -> None:
             shutil.copyfile(model, folder / f"unigram.{language}.model")
     made = DataFolder(folder, *languages(options))
     for split in SPLITS:
-        if getattr(options, f"{split}pref"):
+        if prefix := getattr(options, f"{split}pref"):
             counts = [len(Corpus(made.text(split, language))) for language in languages(options)]
+            if 0 in counts:
+                raise InputError(f"{prefix}.{languages(options)[counts.index(0)]} is empty")
             if counts[0] != counts[1]:
                 names = " and ".join(
                     f"{getattr(options, f'{split}pref')}.{language}" for language in languages(options)

@@ -1,0 +1,175 @@
+"""Checkpoints: loaded safely, saved whole, averaged."""
+
+import argparse
+import os
+import pickle
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.file_io import PathManager
+
+from bpe_dropout import InputError
+from fairseq_plugins import checkpoints
+from fairseq_plugins.averaging import average_states, choose_checkpoints
+from tests.fairseq_plugins.conftest import MODEL, OURS, TRAIN, run, run_both
+
+
+@pytest.fixture(scope="module")
+def trained(data, tmp_path_factory):
+    """Checkpoints of three epochs, and two by update."""
+    folder = tmp_path_factory.mktemp("trained")
+    run(
+        "fairseq-train", data, *OURS, *MODEL, "--max-tokens", "400", "--max-epoch", "3", "--save-interval-updates", "25",
+        "--save-dir", folder, "--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 5}',
+    )  # fmt: skip
+    return folder
+
+
+class Malicious:
+    def __init__(self, witness):
+        self.witness = witness
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.witness}",)
+
+
+class Sly:
+    """Through getattr, which would open a way to everything."""
+
+    def __reduce__(self):
+        return getattr, ("text", "upper")
+
+
+@pytest.mark.parametrize("where", ["the whole file", "deep inside"])
+def test_a_malicious_checkpoint_is_refused(trained, data, tmp_path, where):
+    witness = tmp_path / "witness"
+    state = torch.load(trained / "checkpoint_last.pt")
+    if where == "deep inside":
+        state["extra_state"]["train_iterator"]["shuffle"] = Malicious(witness)
+    torch.save(state if where == "deep inside" else Malicious(witness), tmp_path / "evil.pt")
+    # The test can fail: without care the file does what it wants.
+    torch.load(tmp_path / "evil.pt", weights_only=False)
+    assert witness.exists()
+    witness.unlink()
+
+    arguments = [data, *OURS, "--cpu"]
+    generate, resume = run_both(
+        ("fairseq-generate", *arguments, "--path", tmp_path / "evil.pt", "--gen-subset", "valid", {"check": False}),
+        ("fairseq-train", data, *OURS, *TRAIN, "--restore-file", tmp_path / "evil.pt", "--save-dir", tmp_path / "save",
+         {"check": False}),
+    )  # fmt: skip
+    for done in (generate, resume):
+        assert done.code == 1
+        assert re.search(
+            r"error: .*evil\.pt holds posix\.system, which no fairseq checkpoint needs and which could run code when it is "
+            r"loaded: it is not loaded", done.sentence,
+        )  # fmt: skip
+    assert not witness.exists()
+
+
+@pytest.mark.parametrize("evil", [Sly(), np.load, Path("x"), re.compile("x"), pickle.loads])
+def test_only_what_fairseq_writes_is_allowed(tmp_path, evil):
+    torch.save({"model": {}, "extra": evil}, tmp_path / "evil.pt")
+    with pytest.raises(InputError, match="could run code"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "evil.pt"))
+
+
+def test_what_fairseq_writes_loads(tmp_path):
+    """Namespaces, arrays and numbers of numpy, also under the names of numpy 1."""
+    state = {"args": argparse.Namespace(a=1), "array": np.arange(3.0), "names": np.array(["a"]), "count": np.float64(3)}
+    torch.save(state, tmp_path / "state.pt")
+    loaded = torch.load(tmp_path / "state.pt")
+    assert loaded["args"] == state["args"]
+    assert loaded["array"].tolist() == [0, 1, 2]
+    data = (tmp_path / "state.pt").read_bytes()
+    assert b"numpy._core.multiarray" in data
+    checkpoints.allow_what_fairseq_writes()  # again does no harm
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.99])
+def test_half_a_checkpoint(trained, tmp_path, share):
+    whole = (trained / "checkpoint_last.pt").read_bytes()
+    (tmp_path / "half.pt").write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(InputError, match=r"half\.pt is not a whole checkpoint"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "half.pt"))
+
+
+def test_a_copy_that_is_interrupted_leaves_the_last_checkpoint_whole(tmp_path, monkeypatch):
+    """fairseq copies each checkpoint to checkpoint_last.pt."""
+    last, new = tmp_path / "checkpoint_last.pt", tmp_path / "checkpoint2.pt"
+    last.write_bytes(b"the old one")
+    new.write_bytes(b"the new one")
+
+    def half(source, target):
+        with open(target, "wb") as file:
+            file.write(b"the n")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(shutil, "copyfile", half)
+        PathManager.copy(str(new), str(last), overwrite=True)
+    assert last.read_bytes() == b"the old one"
+    assert PathManager.copy(str(new), str(last), overwrite=True)
+    assert last.read_bytes() == b"the new one"
+
+
+def test_which_checkpoints():
+    names = ["checkpoint9.pt", "checkpoint10.pt", "checkpoint2.pt", "checkpoint_best.pt", "checkpoint_last.pt",
+             "checkpoint_1_500.pt", "checkpoint_2_1000.pt", "checkpoint10.pt.tmp"]  # fmt: skip
+    assert choose_checkpoints(names, 2, "epoch") == ["checkpoint9.pt", "checkpoint10.pt"]
+    assert choose_checkpoints(names, 1, "update") == ["checkpoint_2_1000.pt"]
+    assert choose_checkpoints(names, 9, "epoch") == ["checkpoint2.pt", "checkpoint9.pt", "checkpoint10.pt"]
+
+
+def average(*arguments, check=True):
+    return ("python", "-m", "fairseq_plugins", "average", *arguments, {"check": check})
+
+
+def test_average(trained, data, tmp_path):
+    by_epoch, by_update, listed = run_both(
+        average("--last", "2", trained, "-o", tmp_path / "epochs.pt"),
+        average("--last", "2", "--by", "update", trained, "-o", tmp_path / "updates.pt"),
+        average(trained / "checkpoint1.pt", trained / "checkpoint3.pt", "-o", tmp_path / "listed.pt"),
+    )
+    assert by_epoch.out.count("takes ") == 2
+    assert f"takes {trained}/checkpoint2.pt\ntakes {trained}/checkpoint3.pt\n" in by_epoch.out
+    assert (
+        re.search(r"takes .*checkpoint_1_25\.pt\ntakes .*checkpoint_2_\d+\.pt", by_update.out)
+        or "_50.pt" in by_update.out
+    )
+    assert f"wrote {tmp_path}/listed.pt, the average of 2" in listed.out
+    first, third = (torch.load(trained / f"checkpoint{epoch}.pt")["model"] for epoch in (1, 3))
+    mean = torch.load(tmp_path / "listed.pt")["model"]
+    assert mean.keys() == first.keys()
+    for name, value in mean.items():
+        assert torch.allclose(value, (first[name] + third[name]) / 2, atol=1e-7)
+        assert value.dtype == first[name].dtype
+    done = run("fairseq-generate", data, *OURS, "--cpu", "--path", tmp_path / "epochs.pt", "--gen-subset", "valid",
+               "--max-len-b", "5", "--quiet")  # fmt: skip
+    assert "Translated 53 sentences" in done.out
+
+
+def test_different_models_are_not_averaged(trained, tmp_path):
+    state = torch.load(trained / "checkpoint1.pt")
+    name = next(iter(state["model"]))
+    shape = tuple(state["model"][name].shape)
+    state["model"][name] = state["model"][name][:-1]
+    torch.save(state, tmp_path / "smaller.pt")
+    with pytest.raises(InputError, match=re.escape(f"different models: {name} is {shape} in the one")):
+        average_states([trained / "checkpoint1.pt", tmp_path / "smaller.pt"])
+    del state["model"][name]
+    torch.save(state, tmp_path / "other.pt")
+    with pytest.raises(InputError, match=re.escape(f"only one of them has {name}")):
+        average_states([trained / "checkpoint1.pt", tmp_path / "other.pt"])
+    with pytest.raises(InputError, match="there is no checkpoint"):
+        average_states([tmp_path / "none.pt"])
+    (few,) = run_both(average("--last", "9", trained, "-o", tmp_path / "none.pt", check=False))
+    assert few.sentence == (
+        f"error: {trained} has 3 checkpoints by epoch, such as checkpoint7.pt, and 9 were asked for"
+    )
+    assert not (tmp_path / "none.pt").exists()

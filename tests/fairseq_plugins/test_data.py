@@ -1,0 +1,187 @@
+"""The commands that make data folders and dictionaries."""
+
+import filecmp
+import itertools
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bpe_dropout import InputError, Segmenter
+from fairseq_plugins.folder import DataFolder
+from fairseq_plugins.preparation import Preparation, read_preparation
+from fairseq_plugins.vocabulary import possible_pieces
+from tests.conftest import as_version_1
+from tests.fairseq_plugins.conftest import load_symbols, run_both
+
+
+def plugin(*arguments, check=True):
+    return ("python", "-m", "fairseq_plugins", *arguments, {"check": check})
+
+
+def test_a_folder(data, corpus):
+    assert sorted(path.name for path in data.iterdir() if path.suffix != ".words") == [
+        "codes.en", "codes.xx", "dict.en.txt", "dict.xx.txt", "preparation.json",
+        "train.en-xx.en", "train.en-xx.xx", "valid.en-xx.en", "valid.en-xx.xx",
+    ]  # fmt: skip
+    assert filecmp.cmp(data / "train.en-xx.xx", corpus.folder / "train.xx", shallow=False)
+    assert not re.search(rb"/", (data / "preparation.json").read_bytes())  # it can be moved
+
+
+def test_from_segmented_text(corpus, binarized, data, tmp_path):
+    """What people have who have trained with fairseq before gives the folder that plain text gives."""
+    arguments = [
+        "--source-lang", "en", "--target-lang", "xx", "--trainpref", binarized / "train.bpe", "--validpref",
+        binarized / "valid.bpe", "--srcdict", binarized / "BIN/dict.en.txt", "--tgtdict", binarized / "BIN/dict.xx.txt",
+    ]  # fmt: skip
+    swapped = ["--src-codes", corpus.codes["xx"], "--tgt-codes", corpus.codes["en"]]
+    plain = [*arguments[:4], "--trainpref", corpus.folder / "train", "--destdir", tmp_path / "C"]
+    done, wrong, unsegmented = run_both(
+        plugin("convert", *arguments, *corpus.code_arguments, "--destdir", tmp_path / "A"),
+        plugin("convert", *arguments, *swapped, "--destdir", tmp_path / "B", check=False),
+        plugin("convert", *plain, *corpus.code_arguments, check=False),
+    )
+    assert "train: 600 pairs" in done.out
+    for path in data.iterdir():
+        if path.suffix != ".words":
+            assert filecmp.cmp(path, tmp_path / "A" / path.name, shallow=False), path.name
+    assert re.search(
+        r"error: .*train\.bpe\.en: \d+ of 600 lines are not what .*codes\.xx makes of their words", wrong.out
+    )
+    assert wrong.sentence == "Name the codes that the text was segmented with"
+    assert unsegmented.code == 1
+    assert "Name the codes" in unsegmented.out or "holds no @@" in unsegmented.out
+    assert not (tmp_path / "B").exists()
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_bad_texts(corpus, tmp_path):
+    """Nothing is left behind but a sentence."""
+    for name in ("short", "bad", "empty", "special"):
+        shutil.copy(corpus.folder / "train.en", tmp_path / f"{name}.en")
+        shutil.copy(corpus.folder / "train.xx", tmp_path / f"{name}.xx")
+    (tmp_path / "short.xx").write_text("eno\n")
+    (tmp_path / "bad.xx").write_bytes(b"eno\n\xffowt\n")
+    (tmp_path / "empty.en").write_text("")
+    (tmp_path / "empty.xx").write_text("")
+    (tmp_path / "special.en").write_text("a word with </s> in it\n" * 2)
+    (tmp_path / "special.xx").write_text("a@@ b\n" * 2)
+
+    def arguments(name, *more):
+        return ["-s", "en", "-t", "xx", "--trainpref", tmp_path / name, "--destdir", tmp_path / "OUT", *more]
+
+    results = run_both(
+        *(
+            plugin("data", *arguments(name), *corpus.code_arguments, check=False)
+            for name in ("short", "bad", "empty", "missing")
+        ),
+        plugin("convert", *arguments("special"), *corpus.code_arguments, check=False),
+        plugin("data", *arguments("short"), check=False),
+        plugin("data", *arguments("short", "--destdir", corpus.folder), *corpus.code_arguments, check=False),
+        plugin("data", *arguments("bad", "--lowercase"), *corpus.code_arguments, check=False),
+    )
+    sentences = [done.sentence.replace(str(tmp_path), "T") for done in results]
+    assert [done.code for done in results] == [1] * len(results)
+    assert sentences == [
+        "error: T/short.en and T/short.xx have 600 and 1 lines: they must be translations, line by line",
+        "error: T/bad.xx, line 2: not valid UTF-8, at byte 1 of the line",
+        "error: T/empty.en is empty",
+        "error: there is no T/missing.en: --trainpref names what stands before .en",
+        "error: T/special.en, line 1: the piece '</s>' is a symbol of fairseq's own: write the word differently",
+        "error: say what segments en: --codes or --src-codes, or --src-unigram",
+        f"error: {corpus.folder} exists already. To make it anew, add --overwrite",
+        "error: T/bad.xx, line 2: not valid UTF-8, at byte 1 of the line",
+    ]
+    assert not (tmp_path / "OUT").exists()
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_both_vocabularies(data, tmp_path):
+    """With the vocabulary of dropout, no piece of the training text is ever unknown."""
+    folder = tmp_path / "DATA"
+    shutil.copytree(data, folder)
+    (refused,) = run_both(plugin("dictionary", folder, "--vocabulary", "dropout", check=False))
+    assert refused.sentence == f"error: {folder}/dict.en.txt exists already. To make it anew, add --overwrite"
+    run_both(plugin("dictionary", folder, "--vocabulary", "dropout", "--overwrite"))
+    for language in ("en", "xx"):
+        plain, full = (set(load_symbols(where / f"dict.{language}.txt")) for where in (data, folder))
+        assert {piece for piece in plain if not piece.startswith("madeup")} <= full
+        assert len(load_symbols(folder / f"dict.{language}.txt")) % 8 == 0
+        segmenter = Segmenter.from_codes(folder / f"codes.{language}")
+        stream = segmenter.stream(0.5)
+        text = (folder / f"train.en-xx.{language}").read_bytes()
+        drawn = {piece for seed in range(20) for piece in stream.text(text, seed).decode().split()}
+        assert drawn - plain
+        assert drawn <= full
+
+
+def test_joined(data, tmp_path):
+    folder = tmp_path / "DATA"
+    shutil.copytree(data, folder)
+    run_both(plugin("dictionary", folder, "--joined-dictionary", "--vocabulary", "dropout", "--overwrite"))
+    assert filecmp.cmp(folder / "dict.en.txt", folder / "dict.xx.txt", shallow=False)
+    joined = set(load_symbols(folder / "dict.en.txt"))
+    for language in ("en", "xx"):
+        segmenter = Segmenter.from_codes(folder / f"codes.{language}")
+        words = (folder / f"train.en-xx.{language}").read_text().split()
+        assert possible_pieces(segmenter, words).keys() <= joined
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_possible_pieces_are_those_of_the_exact_distribution(codes, words, version):
+    """Every piece of every segmentation; and, for codes that were learned from the words, no others."""
+    segmenter = Segmenter(codes if version == 2 else as_version_1(codes))
+    short = [word for word in words if len(word) <= 8][:600]
+    exact = {piece for word in short for pieces in segmenter.distribution(word, 0.5) for piece in pieces}
+    possible = possible_pieces(segmenter, short).keys()
+    assert exact <= possible
+    if version == 2:
+        made = {left + right for left, right in segmenter.codes.pairs}
+        text = {
+            word[i:j] + ("</w>" if j == len(word) else "")
+            for word in short
+            for i, j in itertools.combinations(range(len(word) + 1), 2)
+        }
+        # What is possible but in no word stands in none of them.
+        assert {
+            piece
+            for piece in possible - exact
+            if (piece.removesuffix("@@") if piece.endswith("@@") else piece + "</w>") in text & made
+        } == set()
+
+
+def test_preparation_by_example():
+    steps = Preparation("en", normalize=True, tokenize=True, lowercase=True)
+    line = "“It’s done”, he said… A well-known (bad) one & more."
+    words = steps.prepare(line)
+    assert words == "&quot; it &apos;s done , &quot; he said ... a well-known ( bad ) one &amp; more ."
+    assert steps.restore(words) == '"it\'s done," he said... a well-known (bad) one & more.'
+    nothing = Preparation("en")
+    assert nothing.prepare(line) == nothing.restore(line) == line
+
+
+def test_a_broken_record(tmp_path):
+    assert read_preparation(tmp_path, "en") == Preparation("en")
+    (tmp_path / "preparation.json").write_text("{")
+    with pytest.raises(InputError, match=r"preparation\.json is not JSON"):
+        read_preparation(tmp_path, "en")
+    (tmp_path / "preparation.json").write_text(json.dumps({"en": {"stem": True}}))
+    with pytest.raises(InputError, match="expected"):
+        read_preparation(tmp_path, "en")
+
+
+def test_languages_of_a_folder(data, tmp_path):
+    folder = DataFolder(data)
+    assert (folder.source, folder.target) == ("en", "xx")
+    assert folder.text("train", "en") == data / "train.en-xx.en"
+    assert DataFolder(data, "xx", "en").text("train", "en") == data / "train.en-xx.en"
+    with pytest.raises(InputError, match="there is no folder"):
+        DataFolder(Path("nowhere"))
+    with pytest.raises(InputError, match=r"holds no text such as train\.en-de\.en"):
+        DataFolder(tmp_path)
+    for name in ("train.en-xx.en", "train.en-yy.en"):
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match=r"holds en-xx, en-yy: say which"):
+        DataFolder(tmp_path)
