@@ -19,16 +19,17 @@ $(VENV)/.ready: $(SOURCES) scripts/setup.sh
 	@touch $@
 
 test: setup ## all tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 check: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup ## speed against other tools, written to experiments/bench/segmenter.md and the README
+bench: setup ## speed against other tools and stock fairseq, written to experiments/bench/*.md and the README
 	@sh scripts/setup_bench.sh $(VENV)
 	$(BIN)/python experiments/bench/segmenter.py
+	$(BIN)/python experiments/bench/training.py
 
 sanitize: setup ## the core's tests and a fuzz, under the address and undefined-behaviour sanitizers
 	@sh scripts/sanitize.sh $(VENV)

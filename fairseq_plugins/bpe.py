@@ -122,11 +122,12 @@ def read_segmenter(path: Path, side: str) -> Segmenter:
                 f"learn`, or train on the unigram model with --bpe unigram_regularization"
             )
     segmenter = Segmenter.from_codes(path, separator=SEPARATOR)
-    first_line = 2 if segmenter.codes.version == (0, 2) else 1
-    for number, pair in enumerate(segmenter.codes.pairs, first_line):
-        if "".join(pair).removesuffix("</w>") in SPECIAL and "".join(pair).endswith(">"):
+    version_1 = segmenter.codes.version == (0, 1)
+    for number, pair in enumerate(segmenter.codes.pairs, 1 if version_1 else 2):
+        made = "".join(pair)
+        if made.removesuffix("</w>") in SPECIAL and (made.endswith("</w>") or version_1):
             raise InputError(
-                f"{path}, line {number}: this merge makes the piece {''.join(pair).removesuffix('</w>')!r}, which fairseq "
-                f"takes for a symbol of its own. Write the word differently in the text, and learn the codes again"
+                f"{path}, line {number}: this merge makes the piece {made.removesuffix('</w>')!r}, which fairseq takes for "
+                f"a symbol of its own. Write the word differently in the text, and learn the codes again"
             )
     return segmenter

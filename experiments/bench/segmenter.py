@@ -40,7 +40,7 @@ WORK = ROOT / "data" / "bench"
 TABLE = Path(__file__).with_suffix(".md")
 WHERE = (WORK / "raw", ROOT.parent / "shared" / "data")
 TEXTS = {"en": "multi30k/train.en.gz", "de": "multi30k/train.de.gz", "ja": "tatoeba-enja/train.ja.gz"}
-MERGES = {"en": 4000, "de": 4000, "ja": 16000, "large": 8000}
+MERGES = {"en": 4000, "de": 4000, "ende": 4000, "ja": 16000, "large": 8000}
 DROPOUT = {"en": 0.1, "de": 0.1, "ja": 0.6, "large": 0.1}
 NO_DATA = """bench: there is no text to measure on. Put it under data/bench/raw, or name a folder with --data:
   multi30k/train.en.gz and multi30k/train.de.gz
@@ -54,6 +54,13 @@ def say(text: str) -> None:
 
 
 # Text and tables, made once and kept.
+
+
+def find_data(named: Path | None) -> Path:
+    """The folder with the text as it was published."""
+    folders = [named] if named else WHERE
+    data = next((folder for folder in folders if all((folder / path).exists() for path in TEXTS.values())), None)
+    return data or sys.exit(NO_DATA)
 
 
 def lines_of(path: Path) -> list[str]:
@@ -93,12 +100,12 @@ def both_languages() -> Path:
     return make(WORK / "text.ende", lambda path: path.write_bytes(b"".join(text.read_bytes() for text in texts)))
 
 
-def make_large(lines: int, types: int) -> Path:
+def make_large(lines: int, types: int, seed: int = 1) -> Path:
     """So many lines with about so many types: the real lines over and over, now and then a word of theirs put
     together from two, as German does. What is new in each line are long rare words, as in real text."""
 
     def write(path: Path) -> None:
-        rng = random.Random(1)
+        rng = random.Random(seed)
         real = [line.split() for line in lines_of(both_languages())]
         known = {word for line in real for word in line}
         parts = sorted(word for word in known if word.isalpha() and 3 <= len(word) <= 9)
@@ -112,7 +119,7 @@ def make_large(lines: int, types: int) -> Path:
                 ]
                 file.write(" ".join(words) + "\n")
 
-    return make(WORK / f"large.{lines}", write)
+    return make(WORK / (f"large.{lines}" if seed == 1 else f"large.{lines}.{seed}"), write)
 
 
 def make_codes(name: str, text: Path) -> Path:
@@ -401,8 +408,7 @@ def report(results: Results) -> str:
     )
     return "\n\n".join(
         [
-            "Measured by `make bench` in one run, one thread unless said otherwise, on "
-            f"{os.cpu_count()} cores of {processor()} with Python {platform.python_version()}; {versions}.",
+            f"Measured by `make bench` in one run, one thread unless said otherwise, on {machine()}; {versions}.",
             markdown(["work", "against", "measured", "at least", "aim"], results.goals),
             "Every tool by itself. The length ratio is what it really gives, on the first 3000 lines: pieces with "
             "dropout p, relative to its own without. With the same merges, another ratio is another distribution.",
@@ -421,10 +427,14 @@ def processor() -> str:
     return found[1] if found else platform.machine()
 
 
-def put_into_readme(table: str) -> None:
+def machine() -> str:
+    return f"{os.cpu_count()} cores of {processor()} with Python {platform.python_version()}"
+
+
+def put_into_readme(table: str, name: str) -> None:
     readme = ROOT / "README.md"
     text = readme.read_text()
-    begin, end = "<!-- bench: begin -->", "<!-- bench: end -->"
+    begin, end = f"<!-- bench {name}: begin -->", f"<!-- bench {name}: end -->"
     before, _, rest = text.partition(begin)
     _, _, after = rest.partition(end)
     readme.write_text(f"{before}{begin}\n{table}\n{end}{after}")
@@ -435,10 +445,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the text (default: data/bench/raw)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the text and fewer turns; writes nothing")
     options = parser.parse_args()
-    folders = [options.data] if options.data else WHERE
-    data = next((folder for folder in folders if all((folder / path).exists() for path in TEXTS.values())), None)
-    if data is None:
-        sys.exit(NO_DATA)
+    data = find_data(options.data)
     WORK.mkdir(parents=True, exist_ok=True)
     results = Results()
     scale, turns = (10, 2) if options.quick else (1, 5)
@@ -451,7 +458,7 @@ def main() -> None:
     print(table)
     if not options.quick:
         TABLE.write_text(table + "\n")
-        put_into_readme(table)
+        put_into_readme(table, "segmenter")
         say(f"written to {TABLE.relative_to(ROOT)} and README.md")
 
 

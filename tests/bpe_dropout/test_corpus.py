@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bpe_dropout import Corpus, Dictionary, InputError, Segmenter, choose, first_bits
+from bpe_dropout import Corpus, Dictionary, InputError, LightSampler, Segmenter, choose, first_bits
 from bpe_dropout.word_index import index_path
 from tests.bpe_dropout.test_exact import chi_square
 from tests.conftest import write_codes
@@ -471,3 +471,37 @@ def test_glossaries_vocabulary_and_version_1_in_a_corpus(corpus, codes, english)
             for number in range(0, 300, 7):
                 pieces = segmenter.segment(english[number], 0.2, 3, epoch=2, side=1, sentence=number)
                 assert sampler.tokens(number, **KEY).tolist() == [dictionary[p] for p in pieces if p]
+
+
+@pytest.mark.parametrize("unit", ["word", "sentence"])
+def test_light_sampling_is_the_same_draw(tmp_path, english, unit):
+    """Whatever is kept in memory, it draws what a sampler draws that keeps all lists."""
+    path = tmp_path / "text"
+    path.write_text("".join(f"{line}\n" for line in ["", *english[:200]]))
+    corpus = Corpus(path)
+    ids = {character: 4 + number for number, character in enumerate(sorted(set(" ".join(english[:200]))))}
+    dictionary = Dictionary(ids, unk=3)
+
+    def pieces(text):
+        return [(tuple(text), 0.5), (tuple(text[1:]), 0.3), (tuple(text[:1]), 0.2)]
+
+    def outcomes(text):
+        return [[dictionary[piece] for piece in one] for one, _ in pieces(text)], [p for _, p in pieces(text)]
+
+    key = {"seed": 3, "epoch": 2, "side": 1}
+    if unit == "word":
+        expected = corpus.distribution_sampler(pieces, dictionary, eos=2).tokens(**key)
+    else:
+        expected = corpus.sentence_distribution_sampler(
+            lambda words: pieces(" ".join(words)), dictionary, eos=2
+        ).tokens(**key)
+    seen = []
+    for memory, threads in ((0, 1), (5000, 2), (1 << 30, 1)):
+        light = LightSampler(corpus, outcomes, unit=unit, eos=2, memory=memory, threads=threads)
+        sampler = light.epoch(**key, progress=lambda done, total: seen.append((done, total)))
+        for drawn in (sampler.tokens(**key), pickle.loads(pickle.dumps(sampler)).tokens(**key)):
+            assert (drawn.ids == expected.ids).all()
+            assert (drawn.offsets == expected.offsets).all()
+        assert (sampler.lengths(**key) == np.diff(expected.offsets)).all()
+    assert seen
+    assert all(done <= total for done, total in seen)

@@ -25,35 +25,11 @@ RECORDING = HERE / "recording"
 BIN = Path(sys.executable).parent
 
 MODEL = [
-    "--arch",
-    "transformer",
-    "--encoder-embed-dim",
-    "16",
-    "--decoder-embed-dim",
-    "16",
-    "--encoder-ffn-embed-dim",
-    "16",
-    "--decoder-ffn-embed-dim",
-    "16",
-    "--encoder-layers",
-    "1",
-    "--decoder-layers",
-    "1",
-    "--encoder-attention-heads",
-    "2",
-    "--decoder-attention-heads",
-    "2",
-    "--dropout",
-    "0",
-    "--optimizer",
-    "adam",
-    "--lr",
-    "0.01",
-    "--seed",
-    "7",
-    "--cpu",
+    "--arch", "transformer", "--encoder-embed-dim", "16", "--decoder-embed-dim", "16", "--encoder-ffn-embed-dim", "16",
+    "--decoder-ffn-embed-dim", "16", "--encoder-layers", "1", "--decoder-layers", "1", "--encoder-attention-heads", "2",
+    "--decoder-attention-heads", "2", "--dropout", "0", "--optimizer", "adam", "--lr", "0.01", "--seed", "7", "--cpu",
     "--no-progress-bar",
-]
+]  # fmt: skip
 OURS = ["--user-dir", str(PLUGIN), "--bpe", "bpe_dropout"]
 TRAIN = [*MODEL, "--max-tokens", "400", "--log-format", "json", "--log-interval", "1", "--no-epoch-checkpoints"]
 RECORD = ["--user-dir", str(RECORDING), "--criterion", "recording"]
