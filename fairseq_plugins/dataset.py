@@ -11,14 +11,54 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset
 from numpy.typing import NDArray
 
+from bpe_dropout import Epoch
+
 from .texts import Segmentations, Text
+
+
+class Tokens(NamedTuple):
+    """Sentences, one after the other."""
+
+    ids: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, drawn: Epoch) -> Tokens:
+        return cls(drawn.ids.astype(np.int64), np.diff(drawn.offsets))
+
+    def sentences(self) -> list[NDArray[np.int64]]:
+        return np.split(self.ids, np.cumsum(self.lengths)[:-1])
+
+    def padded(self, pad: int, left: bool, multiple: int) -> torch.Tensor:
+        """A row a sentence, as fairseq's collate_tokens makes them one by one."""
+        width = -(-int(self.lengths.max()) // multiple) * multiple
+        columns = np.arange(width)
+        taken = columns >= (width - self.lengths)[:, None] if left else columns < self.lengths[:, None]
+        rows = np.full(taken.shape, pad, np.int64)
+        rows[taken] = self.ids
+        return torch.from_numpy(rows)
+
+    def shifted(self, eos: int) -> Tokens:
+        """What the decoder sees: the end of the sentence first, and everything one later."""
+        ids = np.empty_like(self.ids)
+        ids[1:] = self.ids[:-1]
+        ids[np.cumsum(self.lengths) - self.lengths] = eos
+        return Tokens(ids, self.lengths)
+
+
+class Samples(NamedTuple):
+    """The pairs of a batch, before they are padded."""
+
+    numbers: NDArray[np.int64]
+    source: Tokens
+    target: Tokens | None
 
 
 class Side:
@@ -66,32 +106,32 @@ class Side:
         sizes = np.concatenate([part.lengths for part in self._parts])
         return sizes if self._longest is None else np.minimum(sizes, self._longest)
 
-    def tokens(self, indices: Sequence[int] | NDArray[np.int64]) -> list[torch.Tensor]:
+    def tokens(self, indices: Sequence[int] | NDArray[np.int64]) -> Tokens:
         """The ids of some sentences."""
         wanted = np.asarray(indices, dtype=np.int64)
-        if len(self._parts) == 1:
-            return self._cut(*self._parts[0].tokens(wanted))
-        tokens: list[Any] = [None] * len(wanted)
+        if len(self._parts) == 1 or not len(wanted):
+            return self._cut(Tokens.of(self._parts[0].tokens(wanted)))
         parts = np.searchsorted(self._begins, wanted, side="right") - 1
+        sentences: list[Any] = [None] * len(wanted)
         for part in np.unique(parts).tolist():
             places = np.flatnonzero(parts == part)
-            found = self._cut(*self._parts[part].tokens(wanted[places] - self._begins[part]))
-            for place, sentence in zip(places.tolist(), found, strict=True):
-                tokens[place] = sentence
-        return tokens
+            found = Tokens.of(self._parts[part].tokens(wanted[places] - self._begins[part]))
+            for place, sentence in zip(places.tolist(), found.sentences(), strict=True):
+                sentences[place] = sentence
+        return self._cut(Tokens(np.concatenate(sentences), np.array([len(sentence) for sentence in sentences])))
 
-    def _cut(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> list[torch.Tensor]:
-        sentences = list(torch.split(torch.from_numpy(ids.astype(np.int64)), np.diff(offsets).tolist()))
-        if self._longest is None:
-            return sentences
-        # As fairseq truncates: the end of the sentence stays.
-        return [
-            sentence if len(sentence) <= self._longest else torch.cat([sentence[: self._longest - 1], sentence[-1:]])
-            for sentence in sentences
+    def _cut(self, tokens: Tokens) -> Tokens:
+        """As fairseq truncates: the end of the sentence stays."""
+        if self._longest is None or tokens.lengths.max(initial=0) <= self._longest:
+            return tokens
+        short = [
+            sentence if len(sentence) <= self._longest else np.append(sentence[: self._longest - 1], sentence[-1])
+            for sentence in tokens.sentences()
         ]
+        return Tokens(np.concatenate(short), np.array([len(sentence) for sentence in short]))
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        return self.tokens([index])[0]
+        return torch.from_numpy(self.tokens([index]).ids)
 
     def get_original_text(self, index: int) -> str:
         """The pieces as text: what --replace-unk copies from."""
@@ -135,14 +175,35 @@ class SegmentedPairs(LanguagePairDataset):
         """The same pairs for the training to draw from."""
         return DrawnPairs(*self._texts, self.src_dict, self.tgt_dict, self._batching, seed)
 
-    def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
-        """All samples of a batch at once; torch's loader asks for them so."""
-        sources = self.src.tokens(indices)
-        targets = self.tgt.tokens(indices) if self.tgt is not None else [None] * len(indices)
-        return [
-            {"id": index, "source": source, "target": target}
-            for index, source, target in zip(indices, sources, targets, strict=True)
-        ]
+    def __getitems__(self, indices: Sequence[int]) -> Samples:
+        """All pairs of a batch at once: torch's loader asks for them so, and hands them to the collater."""
+        numbers = np.asarray(indices, dtype=np.int64)
+        return Samples(numbers, self.src.tokens(numbers), self.tgt.tokens(numbers) if self.tgt is not None else None)
+
+    def collater(self, samples: Any, pad_to_length: dict[str, int] | None = None) -> dict[str, Any]:
+        """fairseq's batch, to the last number, but made at once and not sentence by sentence."""
+        if not isinstance(samples, Samples) or not len(samples.numbers) or pad_to_length is not None:
+            listed = [self[int(number)] for number in samples.numbers] if isinstance(samples, Samples) else samples
+            return super().collater(listed, pad_to_length)
+        source, target, pad, multiple = samples.source, samples.target, self.src_dict.pad(), self.pad_to_multiple
+        lengths, order = torch.from_numpy(source.lengths).sort(descending=True)
+        net_input = {
+            "src_tokens": source.padded(pad, self.left_pad_source, multiple).index_select(0, order),
+            "src_lengths": lengths,
+        }
+        batch = {
+            "id": torch.from_numpy(samples.numbers).index_select(0, order),
+            "nsentences": len(samples.numbers),
+            "ntokens": int(source.lengths.sum()),
+            "net_input": net_input,
+            "target": None,
+        }
+        if target is not None:
+            batch["ntokens"] = int(target.lengths.sum())
+            batch["target"] = target.padded(pad, self.left_pad_target, multiple).index_select(0, order)
+            before = target.shifted(self.eos).padded(pad, self.left_pad_target, multiple)
+            net_input["prev_output_tokens"] = before.index_select(0, order)
+        return batch
 
     def num_tokens(self, index: int) -> int:
         return int(self.num_tokens_vec(np.array([index]))[0])
@@ -212,27 +273,23 @@ class DrawnPairs(SegmentedPairs):
         self.skipped = len(ignored)
         return kept, ignored
 
-    def collater(self, samples: list[dict[str, Any]], pad_to_length: dict[str, int] | None = None) -> dict[str, Any]:
-        """fairseq's batch, and what the metrics count in it: pieces, those of plain BPE, and unknown ones."""
+    def collater(self, samples: Any, pad_to_length: dict[str, int] | None = None) -> dict[str, Any]:
+        """With what the metrics count: pieces, those that plain BPE would have, and unknown ones."""
         batch = super().collater(samples, pad_to_length)
         if batch:
             numbers = batch["id"].numpy()
-            batch["pieces"] = self._count("src", batch["net_input"]["src_tokens"], self.src_sizes, 0, numbers)
-            if self.tgt is not None:
-                batch["pieces"] |= self._count("tgt", batch["target"], self.tgt_sizes, 1, numbers)
+            sides = (
+                ("src", batch["net_input"]["src_tokens"], self.src_sizes),
+                ("tgt", batch["target"], self.tgt_sizes),
+            )
+            batch["pieces"] = {}
+            for (name, tokens, sizes), text in zip(sides, self._texts, strict=True):
+                if text is not None:
+                    # The ends of sentences are no pieces.
+                    batch["pieces"][f"_{name}_pieces"] = int(sizes[numbers].sum()) - len(numbers)
+                    batch["pieces"][f"_{name}_plain"] = int(text.plain_sizes[numbers].sum()) - len(numbers)
+                    batch["pieces"][f"_{name}_unk"] = int((tokens == self.src_dict.unk()).sum())
         return batch
-
-    def _count(
-        self, name: str, tokens: torch.Tensor, sizes: NDArray[np.int32], side: int, numbers: NDArray[np.int64]
-    ) -> dict[str, int]:
-        ends = len(numbers)  # of sentences: these are no pieces
-        text = self._texts[side]
-        assert text is not None
-        return {
-            f"_{name}_pieces": int(sizes[numbers].sum()) - ends,
-            f"_{name}_plain": int(text.plain_sizes[numbers].sum()) - ends,
-            f"_{name}_unk": int((tokens == self.src_dict.unk()).sum()),
-        }
 
     def _shuffled(self) -> NDArray[np.int64]:
         if self.order_seed is None:

@@ -146,17 +146,15 @@ def test_batches_are_fairseqs_own(data, more):
     batches = [dataset.batch_by_size(orders[0], max_tokens=400) for dataset in (ours, stock)]
     for batch, other in zip(*batches, strict=True):
         assert (batch == other).all()
-        made, expected = ours.collater(ours.__getitems__(batch.tolist())), stock.collater([stock[i] for i in batch])
-        assert set(made) == {*expected, "pieces"}
-        for key in ("src_tokens", "src_lengths", "prev_output_tokens"):
-            assert torch.equal(made["net_input"][key], expected["net_input"][key])
-        assert torch.equal(made["target"], expected["target"])
-        assert made["id"].tolist() == expected["id"].tolist()
-        assert (made["ntokens"], made["nsentences"]) == (expected["ntokens"], expected["nsentences"])
-        assert all(
-            (a["source"] == b["source"]).all()
-            for a, b in zip(ours.__getitems__(batch[:2]), [ours[i] for i in batch[:2]], strict=True)
-        )
+        expected = stock.collater([stock[i] for i in batch])
+        for made in (ours.collater(ours.__getitems__(batch.tolist())), ours.collater([ours[i] for i in batch])):
+            assert set(made) == {*expected, "pieces"}
+            for key in ("src_tokens", "src_lengths", "prev_output_tokens"):
+                assert torch.equal(made["net_input"][key], expected["net_input"][key])
+            assert torch.equal(made["target"], expected["target"])
+            assert made["id"].tolist() == expected["id"].tolist()
+            assert (made["ntokens"], made["nsentences"]) == (expected["ntokens"], expected["nsentences"])
+    assert ours.collater(ours.__getitems__([])) == {}  # a rank may have a batch less than the others
     if "--truncate-source" in more:
         assert ours.src_sizes.max() == 9
         assert all(sentence[-1] == 2 for sentence in stock.src)
