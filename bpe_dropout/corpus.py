@@ -90,6 +90,10 @@ class Corpus:
         """All distinct words, by their number, which is the order of their first appearance."""
         return [self.type(number) for number in range(len(self.counts))]
 
+    def type_lines(self) -> bytes:
+        """All distinct words as UTF-8 text, a word a line."""
+        return np.insert(self._types, self._type_ends[1:].astype(np.int64), ord("\n")).tobytes()
+
     def sentence(self, number: int) -> list[str]:
         """The words of a sentence."""
         check_number("the sentence", number, len(self))

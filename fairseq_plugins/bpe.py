@@ -89,6 +89,10 @@ class BpeText(Text):
     def draws(self) -> bool:
         return self._p > 0
 
+    @property
+    def draws_aside(self) -> bool:
+        return True
+
     def plain(self) -> Segmentations:
         return Segmentations(lambda: self._sampler(0.0), seed=0, epoch=0, side=0, threads=self._threads)
 
@@ -100,7 +104,7 @@ class BpeText(Text):
 
     def types(self) -> Epoch:
         stream = self._segmenter.stream(dictionary=self.dictionary, threads=self._threads)
-        return Epoch(*stream.ids("\n".join(self.corpus.types()).encode()))
+        return Epoch(*stream.ids(self.corpus.type_lines()))
 
     def _sampler(self, p: float) -> Sampler:
         return self.corpus.sampler(

@@ -8,7 +8,8 @@ segmented so and binarized.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -224,6 +225,24 @@ class SegmentedPairs(LanguagePairDataset):
         return np.random.permutation(len(self)).astype(np.int64)
 
 
+class Ahead:
+    """The segmentations of a coming epoch, drawn in a thread."""
+
+    def __init__(self, draw: Callable[[int], tuple[Side, Side | None]], epoch: int) -> None:
+        self._draw, self._epoch = draw, epoch
+        self._drawn: tuple[Side, Side | None] | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self._drawn = self._draw(self._epoch)
+
+    def take(self, epoch: int) -> tuple[Side, Side | None]:
+        """What was drawn, if it is this epoch that is wanted."""
+        self._thread.join()
+        return self._drawn if epoch == self._epoch and self._drawn is not None else self._draw(epoch)
+
+
 class DrawnPairs(SegmentedPairs):
     """The pairs of the trainer's training batches: a fresh segmentation in every epoch.
 
@@ -241,6 +260,7 @@ class DrawnPairs(SegmentedPairs):
     ) -> None:
         super().__init__(source, target, src_dict, tgt_dict, batching)
         self._seed, self._epoch = seed, 0
+        self._ahead: Ahead | None = None
         self.skipped = 0  # pairs that are left out of this epoch for their length
         self.order_seed: int | None = None
 
@@ -257,14 +277,29 @@ class DrawnPairs(SegmentedPairs):
         """Called more than once for an epoch."""
         if epoch == self._epoch or not self.draws:
             return
-        source, target = self._texts
-        self._epoch = epoch
-        self.src = source.draw(self._seed, epoch)
+        self.src, self.tgt = self._ahead.take(epoch) if self._ahead else self._draw(epoch)
+        self._epoch, self._ahead = epoch, None
         self.src_sizes = self.sizes = self.src.sizes
-        if target is not None:
-            self.tgt = target.draw(self._seed, epoch)
+        if self.tgt is not None:
             self.tgt_sizes = self.tgt.sizes
             self.sizes = np.vstack((self.src_sizes, self.tgt_sizes)).T
+
+    def draw_ahead(self) -> None:
+        """Draws the lengths of the next epoch beside the training, so that it turns in no time."""
+        texts = [text for side in self._texts if side is not None for text in side.texts]
+        if self._ahead is None and self.draws and all(text.draws_aside for text in texts):
+            self._ahead = Ahead(self._draw, self._epoch + 1)
+
+    def _draw(self, epoch: int) -> tuple[Side, Side | None]:
+        source, target = self._texts
+        drawn = source.draw(self._seed, epoch), target.draw(self._seed, epoch) if target is not None else None
+        for side in drawn:
+            if side is not None:
+                side.sizes  # noqa: B018 -- drawn here and now
+        return drawn
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_ahead": None}
 
     def filter_indices_by_size(
         self, indices: NDArray[np.int64], max_sizes: Any

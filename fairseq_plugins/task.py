@@ -116,6 +116,7 @@ class ResegmentingTask(TranslationTask):
                 f"epoch {epoch}: {self._method.describe()}, seed {self.seed}; "
                 f"{drawn.skipped} of {len(drawn)} pairs are skipped for their length"
             )
+            drawn.draw_ahead()
 
     def train_step(self, sample: Any, *args: Any, **kwargs: Any) -> Any:
         loss, size, logged = super().train_step(sample, *args, **kwargs)

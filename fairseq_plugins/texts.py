@@ -1,4 +1,4 @@
-"""A text of a data folder, as one method of segmentation sees it: the one idea of the design in two words, plain and draw.
+"""A text of a data folder, as a method of segmentation sees it: plain, or drawn.
 
     text.plain()                              the method's best segmentation: validation, test, all inference
     text.draw(seed, epoch, side)              a fresh segmentation of every sentence: training, and nothing else
@@ -73,6 +73,11 @@ class Text(ABC):
     @abstractmethod
     def draws(self) -> bool:
         """Whether `draw` differs from `plain` at all."""
+
+    @property
+    @abstractmethod
+    def draws_aside(self) -> bool:
+        """Whether lengths are drawn by the compiled core alone, so that a training beside it goes on undisturbed."""
 
     @abstractmethod
     def segment(self, line: str) -> list[str]:

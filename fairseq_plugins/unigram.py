@@ -166,6 +166,10 @@ class UnigramText(Text):
     def draws(self) -> bool:
         return self._nbest > 1
 
+    @property
+    def draws_aside(self) -> bool:
+        return False
+
     def plain(self) -> Segmentations:
         return Segmentations(lambda: self._plain, seed=0, epoch=0, side=0, threads=self._threads)
 

@@ -24,7 +24,7 @@ VOCABULARIES = ("plain", "dropout")
 
 def count_pieces(segmenter: Segmenter, corpus: Corpus) -> Counter[str]:
     """The pieces of a text under plain BPE, and how often they come."""
-    segmented = segmenter.stream().text("\n".join(corpus.types()).encode()).decode()
+    segmented = segmenter.stream().text(corpus.type_lines()).decode().removesuffix("\n")
     counts: Counter[str] = Counter()
     for line, count in zip(segmented.split("\n"), corpus.counts.tolist(), strict=True):
         for piece in line.split(" "):

@@ -129,12 +129,15 @@ def make_task(data: Path, *options: str) -> object:
     return tasks.setup_task(convert_namespace_to_omegaconf(arguments).task)
 
 
-def training_iterator(task: object, dataset: object, epoch: int, max_tokens: int = 4096) -> object:
+ASKED = {
+    "max_tokens": 4096, "max_positions": (1024, 1024), "ignore_invalid_inputs": True, "required_batch_size_multiple": 8,
+    "seed": 1, "update_epoch_batch_itr": True,
+}  # fmt: skip
+
+
+def training_iterator(task: object, dataset: object, epoch: int) -> object:
     """As the trainer asks for it."""
-    return task.get_batch_iterator(
-        dataset, max_tokens=max_tokens, max_positions=(1024, 1024), ignore_invalid_inputs=True,
-        required_batch_size_multiple=8, seed=1, epoch=epoch, update_epoch_batch_itr=True,
-    )  # fmt: skip
+    return task.get_batch_iterator(dataset, **ASKED, epoch=epoch)
 
 
 def bench_loader(words: Path, binarized: Path, turns: int) -> list[list[str]]:
@@ -173,41 +176,56 @@ def bench_loader(words: Path, binarized: Path, turns: int) -> list[list[str]]:
 
 def large(data: Path) -> None:
     """In a process of its own: starts, turns epochs, and says how long it took, beside stock fairseq's rebuilding."""
-    import numpy as np
     import psutil
     from fairseq.data import LanguagePairDataset
     from fairseq.tasks import FairseqTask
 
-    task = make_task(data, *PLUGIN)
     begin = perf_counter()
+    task = make_task(data, *PLUGIN)
     task.load_dataset("train")
     iterator = training_iterator(task, task.dataset("train"), 1)
     iterator.first_batch  # noqa: B018
     start = perf_counter() - begin
-    turns, rebuilt = [], []
+    turns, alone, rebuilt = [], [], []
     for epoch in (2, 3, 4):
+        drawn = iterator.dataset
+        begin = perf_counter()
+        drawn.draw_ahead()  # as the task has it when an epoch begins; then the epoch is trained
+        drawn._ahead._thread.join()
+        alone.append(perf_counter() - begin)
         begin = perf_counter()
         iterator = training_iterator(task, task.dataset("train"), epoch)
         turns.append(perf_counter() - begin)
-        drawn = iterator.dataset
         stock = LanguagePairDataset(
             range(len(drawn)), drawn.src_sizes, task.src_dict, range(len(drawn)), drawn.tgt_sizes, task.tgt_dict
         )
         begin = perf_counter()
-        FairseqTask.get_batch_iterator(
-            task, stock, max_tokens=4096, max_positions=(1024, 1024), ignore_invalid_inputs=True,
-            required_batch_size_multiple=8, seed=1, epoch=epoch, update_epoch_batch_itr=True,
-        )  # fmt: skip
+        FairseqTask.get_batch_iterator(task, stock, **ASKED, epoch=epoch)
         rebuilt.append(perf_counter() - begin)
         del stock
+    print("done", flush=True)
+    sys.stdin.readline()  # until all processes have come so far
     memory = psutil.Process().memory_full_info()
     types = [len(side.texts[0].corpus.counts) for side in drawn._texts]
-    print(
-        json.dumps(
-            {"start": start, "turn": min(turns), "rebuilt": min(rebuilt), "own": memory.uss, "share": memory.pss,
-             "pairs": len(drawn), "types": types, "tokens": int(np.sum(drawn.src_sizes) + np.sum(drawn.tgt_sizes))}
-        )
-    )  # fmt: skip
+    measured = {"start": start, "turn": min(turns), "aside": min(alone), "rebuilt": min(rebuilt)}
+    print(json.dumps({**measured, "own": memory.uss, "share": memory.pss, "pairs": len(drawn), "types": types}))
+
+
+def run_large(data: Path, count: int) -> list[dict]:
+    command = [sys.executable, __file__, "--large", str(data)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    processes = [subprocess.Popen(command, **pipes) for _ in range(count)]
+    for process in processes:
+        while (line := process.stdout.readline()) != "done\n":
+            if not line:
+                sys.exit(f"bench: {' '.join(command)} failed")
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    measured = [json.loads(process.stdout.readline()) for process in processes]
+    for process in processes:
+        process.communicate()
+    return measured
 
 
 def bench_large(lines: int) -> tuple[list[list[str]], str]:
@@ -223,19 +241,12 @@ def bench_large(lines: int) -> tuple[list[list[str]], str]:
             "--codes", codes, "--destdir", path, "--threshold", 2)  # fmt: skip
 
     data = make(folder / f"large.{lines}", write)
-    results = []
-    for first in (True, False):
-        for index in data.glob("*.words"):
-            if first:
-                index.unlink()
-        say(f"{lines / 1e6:g} million pairs, {'one process, text not yet read' if first else 'two processes at once'}")
-        command = [sys.executable, __file__, "--large", str(data)]
-        processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(1 if first else 2)]
-        outputs = [process.communicate()[0] for process in processes]
-        if any(process.returncode for process in processes):
-            sys.exit("bench: the large text failed")
-        results.append([json.loads(output.splitlines()[-1]) for output in outputs])
-    (cold,), warm = results
+    for index in data.glob("*.words"):
+        index.unlink()
+    say(f"{lines / 1e6:g} million pairs, text not yet read")
+    (cold,) = run_large(data, 1)
+    say("the same in two processes at once")
+    warm = run_large(data, 2)
     pairs, types = f"{cold['pairs'] / 1e6:g} million pairs", " and ".join(map(str, cold["types"]))
     most = {what: max(one[what] for one in warm) for what in ("start", "turn", "own", "share")}
     rows = [
@@ -250,7 +261,8 @@ def bench_large(lines: int) -> tuple[list[list[str]], str]:
     note = (
         f"The same {pairs}: ready to train after {cold['start']:.0f} s the first time, when the text is read, and after "
         f"{most['start']:.0f} s later, two processes at once on two cores; an epoch turns in {cold['turn']:.1f} s (two at "
-        f"once: {most['turn']:.1f} s). Each of the two processes has {most['own'] / 1e9:.1f} GB of its own, and with its "
+        f"once: {most['turn']:.1f} s), since its lengths were drawn beside the training of the one before, which took two "
+        f"cores {cold['aside']:.1f} s. Each of the two processes has {most['own'] / 1e9:.1f} GB of its own, and with its "
         f"part of what they share {most['share'] / 1e9:.1f} GB."
     )
     say(note)
