@@ -70,8 +70,8 @@ def make_parser() -> argparse.ArgumentParser:
         description="Makes a data folder from text that is segmented with @@, and its codes and dictionaries: what\n"
         "people have who have trained with fairseq before. For example\n\n"
         "  python -m fairseq_plugins convert --source-lang en --target-lang de --trainpref bpe/train \\\n"
-        "      --validpref bpe/valid --codes bpe/codes --srcdict data-bin/dict.en.txt --tgtdict data-bin/dict.de.txt \\\n"
-        "      --destdir DATA\n\n"
+        "      --validpref bpe/valid --codes bpe/codes --srcdict data-bin/dict.en.txt \\\n"
+        "      --tgtdict data-bin/dict.de.txt --destdir DATA\n\n"
         "Codes that are not those of the text are noticed.",
         formatter_class=plain,
     )

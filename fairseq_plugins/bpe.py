@@ -129,9 +129,10 @@ def read_segmenter(path: Path, side: str) -> Segmenter:
     version_1 = segmenter.codes.version == (0, 1)
     for number, pair in enumerate(segmenter.codes.pairs, 1 if version_1 else 2):
         made = "".join(pair)
-        if made.removesuffix("</w>") in SPECIAL and (made.endswith("</w>") or version_1):
+        piece = made.removesuffix("</w>")
+        if piece in SPECIAL and (made.endswith("</w>") or version_1):
             raise InputError(
-                f"{path}, line {number}: this merge makes the piece {made.removesuffix('</w>')!r}, which fairseq takes for "
-                f"a symbol of its own. Write the word differently in the text, and learn the codes again"
+                f"{path}, line {number}: this merge makes the piece {piece!r}, which fairseq takes for a symbol of its "
+                f"own. Write the word differently in the text, and learn the codes again"
             )
     return segmenter

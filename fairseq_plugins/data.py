@@ -219,27 +219,29 @@ def join_text(path: Path, to: Path, codes: Path, side: str) -> None:
     """Puts words together, and looks whether the codes take them apart again as they were."""
     segmenter = read_segmenter(codes, side)
     stream = segmenter.stream(split="whitespace")
-    different, lines, example = 0, 0, ""
+    different, lines, example, segmented = 0, 0, "", False
     with to.open("wb") as out:
         for number, line in enumerate(read_lines(path), 1):
             pieces = line.split()
             if special := next((piece for piece in pieces if piece in SPECIAL), None):
                 raise InputError(
-                    f"{path}, line {number}: the piece {special!r} is a symbol of fairseq's own: write the word differently"
+                    f"{path}, line {number}: the piece {special!r} is a symbol of fairseq's own: write the word "
+                    "differently"
                 )
             words = segmenter.desegment(pieces)
             again = stream.text(words.encode()).decode().split()
             lines += 1
+            segmented = segmented or any(piece.endswith(SEPARATOR) for piece in pieces)
             if again != pieces:
                 different += 1
                 example = (
                     example or f"line {number} is\n  {' '.join(pieces)}\nand with these codes\n  {' '.join(again)}"
                 )
             out.write(words.encode() + b"\n")
+    if not segmented:
+        raise InputError(f"{path} holds no {SEPARATOR}, so it is not segmented: use `python -m fairseq_plugins data`")
     if different:
         sentence = f"{path}: {different} of {lines} lines are not what {codes} makes of their words: {example}"
         if different > lines / 2:
             raise InputError(f"{sentence}\nName the codes that the text was segmented with")
         print(f"warning: {sentence}")
-    if SEPARATOR not in path.read_text("utf-8"):
-        raise InputError(f"{path} holds no {SEPARATOR}, so it is not segmented: use `python -m fairseq_plugins data`")

@@ -170,8 +170,9 @@ class ResegmentingTask(TranslationTask):
             if share > 0.01:
                 language = (self.cfg.source_lang, self.cfg.target_lang)[side.side]
                 sentence = (
-                    f"{share:.1%} of the pieces of {text.path}, segmented without dropout, are not in dict.{language}.txt; "
-                    f"the most frequent such word is {word!r}, which becomes {' '.join(text.segment(word))}"
+                    f"{share:.1%} of the pieces of {text.path}, segmented without dropout, are not in "
+                    f"dict.{language}.txt; the most frequent such word is {word!r}, which becomes "
+                    f"{' '.join(text.segment(word))}"
                 )
                 if share > self._method.cfg.resegment_max_unk and split == self.cfg.train_subset:
                     raise InputError(
@@ -230,7 +231,7 @@ def refuse_options(cfg: Any) -> None:
         )
     if cfg.num_batch_buckets > 0:
         raise InputError(
-            "--num-batch-buckets: buckets are made of lengths once, and lengths change in every epoch. Train without them"
+            "--num-batch-buckets: buckets are made of lengths once, and lengths change in every epoch. Train without"
         )
     if cfg.dataset_impl not in (None, "raw"):
         raise InputError(

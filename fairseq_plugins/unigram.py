@@ -79,8 +79,8 @@ class UnigramRegularization(SegmentationMethod):
     def describe(self) -> str:
         cfg = self.cfg
         return (
-            f"subword regularization of {cfg.unigram_sides} sides, l = {cfg.unigram_nbest} for each {cfg.unigram_unit}, "
-            f"alpha = {cfg.unigram_alpha:g}"
+            f"subword regularization of {cfg.unigram_sides} sides, l = {cfg.unigram_nbest} for each "
+            f"{cfg.unigram_unit}, alpha = {cfg.unigram_alpha:g}"
         )
 
     @cached_property

@@ -65,7 +65,8 @@ def make_dictionary(counts: Mapping[str, int], threshold: int = -1, size: int = 
     for piece, count in counts.items():
         if piece in SPECIAL:
             raise InputError(
-                f"the text has the piece {piece!r}, which fairseq takes for a symbol of its own: write the word differently"
+                f"the text has the piece {piece!r}, which fairseq takes for a symbol of its own: write the word "
+                "differently"
             )
         dictionary.add_symbol(piece, n=count)
     dictionary.finalize(threshold=threshold, nwords=size, padding_factor=8)

@@ -34,6 +34,7 @@ def test_any_other_bpe_is_fairseqs_own(binarized, stock, tmp_path):
     plugin = OURS[:2]
     first, second = run_both(
         ("fairseq-train", binarized / "BIN", *plugin, *TRAIN, "--max-epoch", "3", "--save-dir", tmp_path / "a"),
-        ("fairseq-train", binarized / "BIN", *plugin, "--bpe", "subword_nmt", *TRAIN, "--max-epoch", "3", "--save-dir", tmp_path / "b"),
+        ("fairseq-train", binarized / "BIN", *plugin, "--bpe", "subword_nmt", *TRAIN, "--max-epoch", "3", "--save-dir",
+         tmp_path / "b"),
     )  # fmt: skip
     assert first.losses == second.losses == stock.losses

@@ -78,17 +78,17 @@ def special_count(folder):
 CASES = {
     remove_codes: "there is no DATA/codes.en: the merges of the source side. Put them there, or name them with "
     "--bpe-dropout-src-codes",
-    remove_dictionary: "there is no DATA/dict.xx.txt: the dictionary of pieces. Make it: python -m fairseq_plugins dictionary",
-    swap_dictionaries: "% of the pieces of DATA/train.en-xx.en, segmented without dropout, are not in dict.en.txt; the most "
-    "frequent such word is",
-    shorten: "DATA/train.en-xx.en has 600 lines and DATA/train.en-xx.xx has 599: line n of the one must be the translation",
+    remove_dictionary: "there is no DATA/dict.xx.txt: the dictionary of pieces. Make it: python -m fairseq_plugins",
+    swap_dictionaries: "% of the pieces of DATA/train.en-xx.en, segmented without dropout, are not in dict.en.txt; the "
+    "most frequent such word is",
+    shorten: "DATA/train.en-xx.en has 600 lines and DATA/train.en-xx.xx has 599: line n of the one must be",
     break_utf8: "DATA/train.en-xx.en, line 2: not valid UTF-8, at byte 1 of the line",
     empty: "DATA/train.en-xx.en holds no words",
     blank: "DATA/train.en-xx.en holds no words",
     remove_text: "there is no DATA/train.en-xx.en: the words of 'train'. Make the folder again",
     put_model: "DATA/codes.en is a model of sentencepiece, not a codes file of subword-nmt. Learn codes with",
     break_codes: "DATA/codes.en, line 302: 'three symbols here' is no merge",
-    special_merge: "DATA/codes.en, line 303: this merge makes the piece '<unk>', which fairseq takes for a symbol of its own",
+    special_merge: "DATA/codes.en, line 303: this merge makes the piece '<unk>', which fairseq takes for a symbol",
     special_piece: "'<unk>' is in the dictionary already",
     special_count: "expected a piece, a space and its count, not 'piece'",
 }
@@ -109,11 +109,12 @@ def test_the_command_ends_with_the_sentence(data, binarized, tmp_path):
     """And with exit code 1, without a traceback and without a checkpoint."""
     shutil.copytree(data, tmp_path / "DATA")
     swap_dictionaries(tmp_path / "DATA")
+    train = [*OURS, *MODEL, "--max-tokens", "400"]
     fit, stock, nowhere, allowed = run_both(
-        ("fairseq-train", tmp_path / "DATA", *OURS, *MODEL, "--max-tokens", "400", "--save-dir", tmp_path / "a", {"check": False}),
-        ("fairseq-train", binarized / "BIN", *OURS, *MODEL, "--max-tokens", "400", "--save-dir", tmp_path / "b", {"check": False}),
-        ("fairseq-train", tmp_path / "nowhere", *OURS, *MODEL, "--max-tokens", "400", "--save-dir", tmp_path / "c", {"check": False}),
-        ("fairseq-train", tmp_path / "DATA", *OURS, *MODEL, "--max-tokens", "400", "--save-dir", tmp_path / "d",
+        ("fairseq-train", tmp_path / "DATA", *train, "--save-dir", tmp_path / "a", {"check": False}),
+        ("fairseq-train", binarized / "BIN", *train, "--save-dir", tmp_path / "b", {"check": False}),
+        ("fairseq-train", tmp_path / "nowhere", *train, "--save-dir", tmp_path / "c", {"check": False}),
+        ("fairseq-train", tmp_path / "DATA", *train, "--save-dir", tmp_path / "d",
          "--resegment-max-unk", "1", "--max-update", "1"),
     )  # fmt: skip
     assert fit.sentence.endswith(

@@ -24,8 +24,9 @@ def trained(data, tmp_path_factory):
     """Checkpoints of three epochs, and two by update."""
     folder = tmp_path_factory.mktemp("trained")
     run(
-        "fairseq-train", data, *OURS, *MODEL, "--max-tokens", "400", "--max-epoch", "3", "--save-interval-updates", "25",
-        "--save-dir", folder, "--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 5}',
+        "fairseq-train", data, *OURS, *MODEL, "--max-tokens", "400", "--max-epoch", "3",
+        "--save-interval-updates", "25", "--save-dir", folder, "--eval-bleu",
+        "--eval-bleu-args", '{"beam": 1, "max_len_b": 5}',
     )  # fmt: skip
     return folder
 
@@ -66,8 +67,8 @@ def test_a_malicious_checkpoint_is_refused(trained, data, tmp_path, where):
     for done in (generate, resume):
         assert done.code == 1
         assert re.search(
-            r"error: .*evil\.pt holds posix\.system, which no fairseq checkpoint needs and which could run code when it is "
-            r"loaded: it is not loaded", done.sentence,
+            r"error: .*evil\.pt holds posix\.system, which no fairseq checkpoint needs and which could run code when "
+            r"it is loaded: it is not loaded", done.sentence,
         )  # fmt: skip
     assert not witness.exists()
 
@@ -110,9 +111,10 @@ def test_a_copy_that_is_interrupted_leaves_the_last_checkpoint_whole(tmp_path, m
             file.write(b"the n")
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(shutil, "copyfile", half)
-        PathManager.copy(str(new), str(last), overwrite=True)
+        with pytest.raises(KeyboardInterrupt):
+            PathManager.copy(str(new), str(last), overwrite=True)
     assert last.read_bytes() == b"the old one"
     assert PathManager.copy(str(new), str(last), overwrite=True)
     assert last.read_bytes() == b"the new one"

@@ -122,7 +122,12 @@ def test_drawing_leaves_numpy_and_torch_alone(data):
 
 @pytest.mark.parametrize(
     "more",
-    [[], ["--left-pad-source", "--left-pad-target"], ["--required-seq-len-multiple", "8"], ["--truncate-source", "--max-source-positions", "9"]],
+    [
+        [],
+        ["--left-pad-source", "--left-pad-target"],
+        ["--required-seq-len-multiple", "8"],
+        ["--truncate-source", "--max-source-positions", "9"],
+    ],
     ids=["plain", "sides", "multiple", "truncated"],
 )  # fmt: skip
 def test_batches_are_fairseqs_own(data, more):
@@ -209,8 +214,9 @@ def test_shards(data, tmp_path):
     record = tmp_path / "record"
     record.mkdir()
     run(
-        "fairseq-train", f"{first}:{second}", *RECORD, "--bpe", "bpe_dropout", *TRAIN, "--required-batch-size-multiple", "1",
-        "--upsample-primary", "2", "--max-epoch", "3", "--save-dir", tmp_path / "save", "--disable-validation",
+        "fairseq-train", f"{first}:{second}", *RECORD, "--bpe", "bpe_dropout", *TRAIN,
+        "--required-batch-size-multiple", "1", "--upsample-primary", "2", "--max-epoch", "3",
+        "--save-dir", tmp_path / "save", "--disable-validation",
         RECORD=str(record),
     )  # fmt: skip
     pairs = [pair for batch in read_record(record) for pair in batch["id"]]
@@ -301,7 +307,8 @@ def test_eval_bleu(data, tmp_path):
     done = run(
         "fairseq-train", data, *OURS, *TRAIN, "--max-epoch", "1", "--save-dir", tmp_path, "--eval-bleu",
         "--eval-bleu-args", '{"beam": 2, "max_len_b": 10}', "--eval-bleu-detok", "moses",
-        "--eval-bleu-detok-args", '{"target_lang": "en"}', "--eval-bleu-print-samples", "--best-checkpoint-metric", "bleu",
+        "--eval-bleu-detok-args", '{"target_lang": "en"}', "--eval-bleu-print-samples",
+        "--best-checkpoint-metric", "bleu",
         "--maximize-best-checkpoint-metric",
     )  # fmt: skip
     assert float(done.logged("valid")[0]["valid_bleu"]) >= 0
@@ -311,9 +318,10 @@ def test_eval_bleu(data, tmp_path):
 
 
 def test_the_tasks_own_name(data, tmp_path):
+    task = ["--task", "translation_bpe_dropout"]
     named, forgotten = run_both(
-        ("fairseq-train", data, *OURS, "--task", "translation_bpe_dropout", *TRAIN, "--max-update", "2", "--save-dir", tmp_path),
-        ("fairseq-train", data, *OURS[:2], "--task", "translation_bpe_dropout", *TRAIN, {"check": False}),
+        ("fairseq-train", data, *OURS, *task, *TRAIN, "--max-update", "2", "--save-dir", tmp_path),
+        ("fairseq-train", data, *OURS[:2], *task, *TRAIN, {"check": False}),
     )  # fmt: skip
     assert "BPE-dropout, p = 0.1 (source) and 0.1 (target), seed 7" in named.out
     assert forgotten.code == 1

@@ -1,5 +1,6 @@
 """Kudo's subword regularization: the l best segmentations, their weights, training, unsegmented Japanese."""
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -83,7 +84,7 @@ def test_draws_fit_the_distribution(data, models, unit, tmp_path):
     model = UnigramModel(models["en"], "src")
     text = UnigramText(path, model, dictionary, 8, 0.5, unit, 1 << 28, 2)
     ids, offsets = text.draw(1, 1, 0).tokens(np.arange(20_000))
-    drawn = Counter(tuple(ids[a : b - 1].tolist()) for a, b in zip(offsets, offsets[1:], strict=False))
+    drawn = Counter(tuple(ids[a : b - 1].tolist()) for a, b in itertools.pairwise(offsets))
 
     def listed(words):
         segmentations, probabilities = model.outcomes(words, 8, 0.5)
