@@ -60,6 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="the text has been through these steps already: only record them, for interactive use",
     )
+    data.add_argument("--merges", type=int, metavar="N", help="learn N merges of each side, in place of --codes")
     data.add_argument("--src-unigram", metavar="FILE", help="a sentencepiece unigram model, in place of codes")
     data.add_argument("--tgt-unigram", metavar="FILE", help="the same for the target side")
     data.set_defaults(run=make_data)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from bpe_dropout import Corpus, Dictionary, InputError
+from bpe_dropout import Corpus, Dictionary, InputError, cli
 from bpe_dropout.cli import TerminalLine
 from bpe_dropout.dictionary import SPECIAL
 
@@ -108,8 +108,12 @@ def finish(options: argparse.Namespace, folder: Path) -> None:
     write_preparation(folder, *(preparation(options, language) for language in languages(options)))
     for side, language in zip(("src", "tgt"), languages(options), strict=True):
         codes, model = getattr(options, f"{side}_codes") or options.codes, getattr(options, f"{side}_unigram", None)
-        if bool(codes) == bool(model):
-            raise InputError(f"say what segments {language}: --codes or --{side}-codes, or --{side}-unigram")
+        merges = getattr(options, "merges", None)
+        if bool(codes) + bool(model) + bool(merges) != 1:
+            raise InputError(f"say what segments {language}: --codes or --{side}-codes, --merges, or --{side}-unigram")
+        if merges:
+            text = DataFolder(folder, *languages(options)).text("train", language)
+            learn_codes(text, folder / f"codes.{language}", merges)
         if codes:
             shutil.copyfile(codes, folder / f"codes.{language}")
         if model:
@@ -133,6 +137,12 @@ def finish(options: argparse.Namespace, folder: Path) -> None:
             Dictionary.load(given)
             shutil.copyfile(given, folder / f"dict.{language}.txt")
     write_dictionaries(options, made)
+
+
+def learn_codes(text: Path, codes: Path, merges: int) -> None:
+    print(f"learning {merges} merges for {codes.name}", flush=True)
+    if cli.main(["learn", "-s", str(merges), "-i", str(text), "-o", str(codes)]):
+        raise InputError(f"no merges could be learned from {text.name}")
 
 
 def write_dictionaries(options: argparse.Namespace, folder: DataFolder) -> None:
@@ -220,6 +230,7 @@ def join_text(path: Path, to: Path, codes: Path, side: str) -> None:
     segmenter = read_segmenter(codes, side)
     stream = segmenter.stream(split="whitespace")
     different, lines, example, segmented = 0, 0, "", False
+    progress = TerminalLine()
     with to.open("wb") as out:
         for number, line in enumerate(read_lines(path), 1):
             pieces = line.split()
@@ -238,7 +249,9 @@ def join_text(path: Path, to: Path, codes: Path, side: str) -> None:
                     example or f"line {number} is\n  {' '.join(pieces)}\nand with these codes\n  {' '.join(again)}"
                 )
             out.write(words.encode() + b"\n")
-    if not segmented:
+            progress.show(f"put together {lines} lines of {path}")
+    progress.clear()
+    if not segmented and to.name.startswith("train."):
         raise InputError(f"{path} holds no {SEPARATOR}, so it is not segmented: use `python -m fairseq_plugins data`")
     if different:
         sentence = f"{path}: {different} of {lines} lines are not what {codes} makes of their words: {example}"

@@ -30,25 +30,47 @@ def run(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
+def commands(folder: Path, number: int) -> str:
+    """The output of one of the blocks that are to be run, which are two."""
+    found = [block for block in blocks("sh") if not re.match(r"make|git", block)]
+    assert len(found) == 2
+    return run(["bash", "-euo", "pipefail", "-c", found[number]], folder)
+
+
 def test_commands(folder):
-    commands = [block for block in blocks("sh") if not re.match(r"make|git", block)]
-    assert len(commands) == 1
-    out = run(["bash", "-euc", commands[0]], folder)
+    out = commands(folder, 0)
     assert out.startswith("# b")
     assert re.search(r"^segmentation  \(p = 0.1: \d+ segmentations", out, re.MULTILINE)
     assert re.search(r"^p = 0\.\d+ makes this text 1\.2[45]\d+ times longer", out, re.MULTILINE)
 
 
+def test_fairseq(folder):
+    pytest.importorskip("fairseq")
+    out = commands(folder, 1)
+    assert "train: 900 pairs" in out
+    assert out.count("takes checkpoints/checkpoint") == 3
+    assert re.search(r"^Generate valid with beam=4: .*BLEU", out, re.MULTILINE)
+    assert re.search(r"^D-0\t-?[\d.]+\t\S", out, re.MULTILINE)
+
+
 def test_python(folder):
     if not (folder / "codes").exists():
         test_commands(folder)
-    code = "\n".join(blocks("python"))
+    code = "\n".join(block for block in blocks("python") if "fairseq" not in block.split("\n")[0])
     out = run(
         [sys.executable, "-c", code + "\nprint(len(ids), offsets[-1], segmenter.desegment(['seg@@', 'ment']))"], folder
     )
     count, end, word = out.split()
     assert int(count) == int(end) > 1000
     assert word == "segment"
+
+
+def test_python_with_fairseq(folder):
+    pytest.importorskip("fairseq")
+    if not (folder / "checkpoints").exists():
+        test_fairseq(folder)
+    (code,) = (block for block in blocks("python") if "fairseq" in block.split("\n")[0])
+    run([sys.executable, "-c", f"{code}\nassert model.translate('This is a value.')"], folder)
 
 
 def test_targets_exist():
@@ -59,10 +81,11 @@ def test_targets_exist():
 
 
 def test_files_named_exist():
-    for path in re.findall(r"`((?:bpe_dropout|experiments|tests)/[\w/.]*)`", README):
-        assert (ROOT / path).exists(), path
+    for path in re.findall(r"`((?:bpe_dropout|fairseq_plugins|experiments|tests)/[\w/.*]*)`", README):
+        assert list(ROOT.glob(path)), path
 
 
 def test_speeds_are_those_of_the_benchmark():
-    table = (ROOT / "experiments" / "bench" / "segmenter.md").read_text().strip()
-    assert table in README
+    for name in ("segmenter", "training"):
+        table = (ROOT / "experiments" / "bench" / f"{name}.md").read_text().strip()
+        assert table in README

@@ -53,7 +53,7 @@ MODEL = [
     "--arch", "transformer", "--encoder-embed-dim", "128", "--decoder-embed-dim", "128", "--encoder-ffn-embed-dim",
     "256", "--decoder-ffn-embed-dim", "256", "--encoder-layers", "2", "--decoder-layers", "2",
     "--encoder-attention-heads", "4", "--decoder-attention-heads", "4", "--optimizer", "adam", "--lr", "0.001",
-    "--seed", "1", "--cpu", "--no-progress-bar", "--log-format", "json", "--log-interval", "100000", 
+    "--seed", "1", "--cpu", "--no-progress-bar", "--log-format", "json", "--log-interval", "100000",
     "--no-save", "--disable-validation", "--max-tokens", "4096", "--num-workers", "1",
 ]  # fmt: skip
 
@@ -261,8 +261,8 @@ def bench_large(lines: int) -> tuple[list[list[str]], str]:
     note = (
         f"The same {pairs}: ready to train after {cold['start']:.0f} s the first time, when the text is read, and "
         f"after {most['start']:.0f} s later, two processes at once on two cores; an epoch turns in "
-        f"{cold['turn']:.1f} s (two at once: {most['turn']:.1f} s), since its lengths were drawn beside the training of "
-        f"the one before, which took two cores {cold['aside']:.1f} s. Each of the two processes has "
+        f"{cold['turn']:.1f} s (two at once: {most['turn']:.1f} s), since its lengths were drawn beside the training "
+        f"of the one before, which took two cores {cold['aside']:.1f} s. Each of the two processes has "
         f"{most['own'] / 1e9:.1f} GB of its own, and with its part of what they share {most['share'] / 1e9:.1f} GB."
     )
     say(note)

@@ -90,7 +90,7 @@ def test_bad_texts(corpus, tmp_path):
         "error: T/empty.en is empty",
         "error: there is no T/missing.en: --trainpref names what stands before .en",
         "error: T/special.en, line 1: the piece '</s>' is a symbol of fairseq's own: write the word differently",
-        "error: say what segments en: --codes or --src-codes, or --src-unigram",
+        "error: say what segments en: --codes or --src-codes, --merges, or --src-unigram",
         f"error: {corpus.folder} exists already. To make it anew, add --overwrite",
         "error: T/bad.xx, line 2: not valid UTF-8, at byte 1 of the line",
     ]
