@@ -5,7 +5,7 @@ data folder. With p = 0 this is plain BPE, segmented on the fly.
 """
 
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Optional
 
@@ -82,8 +82,6 @@ class BpeText(Text):
     ) -> None:
         super().__init__(path, dictionary)
         self._segmenter, self._p, self._memory, self._threads = segmenter, p, memory, threads
-        # Of p = 0 only lengths are asked while a training draws, so its tables are not kept beside the others.
-        self._drawn = cache(self._sampler)
 
     @property
     def draws(self) -> bool:
@@ -97,7 +95,7 @@ class BpeText(Text):
         return Segmentations(lambda: self._sampler(0.0), seed=0, epoch=0, side=0, threads=self._threads)
 
     def draw(self, seed: int, epoch: int, side: int) -> Segmentations:
-        return Segmentations(lambda: self._drawn(self._p), seed=seed, epoch=epoch, side=side, threads=self._threads)
+        return Segmentations(lambda: self._drawn, seed=seed, epoch=epoch, side=side, threads=self._threads)
 
     def segment(self, line: str) -> list[str]:
         return self._segmenter.segment(line, split="whitespace")
@@ -105,6 +103,11 @@ class BpeText(Text):
     def types(self) -> Epoch:
         stream = self._segmenter.stream(dictionary=self.dictionary, threads=self._threads)
         return Epoch(*stream.ids(self.corpus.type_lines()))
+
+    @cached_property
+    def _drawn(self) -> Sampler:
+        """Kept from epoch to epoch; of p = 0 only lengths are asked while a training draws, so that is not kept."""
+        return self._sampler(self._p)
 
     def _sampler(self, p: float) -> Sampler:
         return self.corpus.sampler(

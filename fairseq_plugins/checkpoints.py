@@ -1,8 +1,9 @@
 """Checkpoints on today's torch: loaded safely, with an error that says what is wrong, and never left half written.
 
 Loading. torch unpickles nothing but tensors and plain Python unless it is told to. fairseq's checkpoints also hold
-`argparse.Namespace` and numpy arrays; these, and nothing else, are allowed. A checkpoint that holds anything more
-could run code when it is loaded, and is refused.
+`argparse.Namespace` and numpy arrays; these, and nothing else, are allowed, and of numpy only stand-ins that make
+arrays of numbers: `numpy.ndarray` itself would take any bytes for addresses of objects. A checkpoint that holds
+anything more could run code when it is loaded, and is refused.
 
 Saving. fairseq writes a checkpoint under another name and renames it, but then copies it, byte by byte, to
 checkpoint_last.pt: a training that is killed at that moment would leave half a file there. Copies are renamed, too.
@@ -25,17 +26,52 @@ from fairseq.file_io import PathManager
 
 from bpe_dropout import InputError
 
-numpy_core: Any = getattr(np, "_core", None) or np.core  # numpy 2, and 1
+
+class SafeDtype:
+    """Stands for numpy.dtype in a checkpoint: plain numbers and text. A type of objects could hold any address."""
+
+    def __init__(self, code: str, *_: object) -> None:
+        if not isinstance(code, str) or not re.fullmatch(r"[biufU]\d{1,4}", code):
+            raise pickle.UnpicklingError(f"an array of the type {code}")
+        self.dtype = np.dtype(code)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        if state[1] in ("<", ">"):
+            self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class SafeArray(np.ndarray[Any, Any]):
+    """Stands for numpy.ndarray in a checkpoint, which would take any memory for its content; pickled as one again."""
+
+    def __new__(cls, *arguments: object) -> SafeArray:
+        if arguments:
+            raise pickle.UnpicklingError("an array that is made in an unusual way")
+        return super().__new__(cls, (0,))
+
+    def __setstate__(self, state: Any, /) -> None:
+        version, shape, kind, fortran, data = state
+        if not isinstance(kind, SafeDtype) or not isinstance(data, bytes):
+            raise pickle.UnpicklingError("an array of an unusual type")
+        super().__setstate__((version, shape, kind.dtype, fortran, data))
+
+    def __reduce_ex__(self, protocol: Any, /) -> Any:
+        return self.view(np.ndarray).__reduce_ex__(protocol)
+
+
+def make_array(*_: object) -> SafeArray:
+    return SafeArray()
+
+
+def make_number(kind: SafeDtype, data: bytes) -> Any:
+    return np.frombuffer(data, kind.dtype)[0]
 
 
 def allow_what_fairseq_writes() -> None:
-    dtypes = {type(np.dtype(code)) for code in "?bhilqBHILQefdU"}
-    names = [
-        (getattr(numpy_core.multiarray, name), f"numpy.{core}.multiarray.{name}")
-        for name in ("_reconstruct", "scalar")
-        for core in ("core", "_core")
-    ]
-    torch.serialization.add_safe_globals([Namespace, np.ndarray, np.dtype, *dtypes, *names])
+    """Names in a checkpoint, and what is taken for them: of numpy, nothing that could be turned to other ends."""
+    stand_ins: list[Any] = [(SafeArray, "numpy.ndarray"), (SafeDtype, "numpy.dtype")]
+    for core in ("numpy.core", "numpy._core"):  # numpy 1, and 2
+        stand_ins += [(make_array, f"{core}.multiarray._reconstruct"), (make_number, f"{core}.multiarray.scalar")]
+    torch.serialization.add_safe_globals([Namespace, *stand_ins])
 
 
 def explain_failures(load: Any) -> Any:

@@ -7,6 +7,7 @@ names it outright, and then wants one of our --bpe.
 fairseq hands a task its own options only. But that node of the configuration knows its parent, and there the BPE is.
 """
 
+import importlib.util
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,7 +117,8 @@ class ResegmentingTask(TranslationTask):
                 f"epoch {epoch}: {self._method.describe()}, seed {self.seed}; "
                 f"{drawn.skipped} of {len(drawn)} pairs are skipped for their length"
             )
-            drawn.draw_ahead()
+            if not self.has_sharded_data(self.cfg.train_subset):  # else the next epoch is of another text
+                drawn.draw_ahead()
 
     def train_step(self, sample: Any, *args: Any, **kwargs: Any) -> Any:
         loss, size, logged = super().train_step(sample, *args, **kwargs)
@@ -217,14 +219,24 @@ TASK_REGISTRY[None] = ForgottenTask
 
 def build_method(cfg: Any) -> SegmentationMethod | None:
     """The --bpe of the run, if it is one of ours."""
-    parent = cfg._get_parent() if isinstance(cfg, DictConfig) else None
-    bpe = parent.get("bpe") if parent is not None else None
+    bpe = parent_of(cfg, "bpe")
     name = bpe.get("_name") if isinstance(bpe, DictConfig) else bpe
     return encoders.build_bpe(bpe) if name in METHODS else None
 
 
+def parent_of(cfg: Any, name: str) -> Any:
+    """Another node of the configuration that the task's node is in, if it is in one."""
+    parent = cfg._get_parent() if isinstance(cfg, DictConfig) else None
+    return parent.get(name) if parent is not None else None
+
+
 def refuse_options(cfg: Any) -> None:
     """Options of the translation task that cannot work with segmentations that change."""
+    common = parent_of(cfg, "common")
+    if common is not None and common.bf16 and importlib.util.find_spec("torch_xla") is None:
+        raise InputError(
+            "--bf16 is for TPUs in this fairseq, and torch_xla is not installed. On a GPU say --fp16 or --amp"
+        )
     if cfg.load_alignments:
         raise InputError(
             "--load-alignments: alignments count pieces, and the pieces change in every epoch. Train without them"
@@ -251,16 +263,16 @@ def check_pairs(source: Side, target: Side) -> None:
 
 
 def training_seed(cfg: Any) -> int:
-    parent = cfg._get_parent()
-    return parent.common.seed if parent is not None and parent.get("common") is not None else 1
+    common = parent_of(cfg, "common")
+    return common.seed if common is not None else 1
 
 
 def load_on_all_ranks(cfg: Any) -> None:
     """fairseq sends a checkpoint from the first rank to the others in a form that today's torch refuses to load."""
-    root = cfg._get_parent()
-    if root.get("checkpoint") is not None and root.distributed_training.distributed_world_size > 1:
-        with open_dict(root):
-            root.checkpoint.load_checkpoint_on_all_dp_ranks = True
+    checkpoint, distributed = parent_of(cfg, "checkpoint"), parent_of(cfg, "distributed_training")
+    if checkpoint is not None and distributed is not None and distributed.distributed_world_size > 1:
+        with open_dict(checkpoint):
+            checkpoint.load_checkpoint_on_all_dp_ranks = True
 
 
 def ratio_of(above: str, below: str, digits: int) -> Any:

@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,18 @@ def test_a_malicious_checkpoint_is_refused(trained, data, tmp_path, where):
     assert not witness.exists()
 
 
-@pytest.mark.parametrize("evil", [Sly(), np.load, Path("x"), re.compile("x"), pickle.loads])
+class Addresses:
+    """numpy.ndarray takes bytes for the addresses of objects: who reads the array follows them anywhere."""
+
+    def __reduce__(self):
+        return np.ndarray, ((1,), np.dtype("O"), b"\x41" * 8)
+
+
+@pytest.mark.parametrize(
+    "evil",
+    [Sly(), np.load, Path("x"), re.compile("x"), pickle.loads, Addresses(), np.array([[], {}], object), np.dtype("O")],
+    ids=["getattr", "a function", "a path", "a pattern", "pickle", "addresses", "objects", "a type of objects"],
+)
 def test_only_what_fairseq_writes_is_allowed(tmp_path, evil):
     torch.save({"model": {}, "extra": evil}, tmp_path / "evil.pt")
     with pytest.raises(InputError, match="could run code"):
@@ -81,14 +93,22 @@ def test_only_what_fairseq_writes_is_allowed(tmp_path, evil):
 
 
 def test_what_fairseq_writes_loads(tmp_path):
-    """Namespaces, arrays and numbers of numpy, also under the names of numpy 1."""
-    state = {"args": argparse.Namespace(a=1), "array": np.arange(3.0), "names": np.array(["a"]), "count": np.float64(3)}
-    torch.save(state, tmp_path / "state.pt")
-    loaded = torch.load(tmp_path / "state.pt")
-    assert loaded["args"] == state["args"]
-    assert loaded["array"].tolist() == [0, 1, 2]
-    data = (tmp_path / "state.pt").read_bytes()
-    assert b"numpy._core.multiarray" in data
+    """Namespaces, arrays and numbers of numpy; and what was loaded is saved under numpy's own names again."""
+    arrays = [np.arange(6.0).reshape(2, 3), np.asfortranarray(np.eye(2)), np.array(["a", "bc"]), np.array([1], ">i4"),
+              np.array([True]), np.zeros(1, np.float16)]  # fmt: skip
+    state = {"args": argparse.Namespace(a=1), "arrays": arrays, "count": np.float64(3)}
+    for name in ("first.pt", "second.pt"):
+        torch.save(state, tmp_path / name)
+        pickled = zipfile.ZipFile(tmp_path / name).read(f"{name[:-3]}/data.pkl")
+        assert b"numpy" in pickled
+        assert b"fairseq_plugins" not in pickled
+        state = torch.load(tmp_path / name)
+        assert state["args"] == argparse.Namespace(a=1)
+        assert state["count"] == 3
+        for loaded, array in zip(state["arrays"], arrays, strict=True):
+            assert (loaded == array).all()
+            assert loaded.shape == array.shape
+            assert loaded.dtype == array.dtype
     checkpoints.allow_what_fairseq_writes()  # again does no harm
 
 

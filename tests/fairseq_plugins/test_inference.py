@@ -157,10 +157,12 @@ def test_a_forgotten_bpe(model):
         "valid",
         "--cpu",
     ]
-    generate, train = run_both(
+    generate, train, no_plugin = run_both(
         ("fairseq-generate", *arguments, {"cwd": model, "check": False}),
         ("fairseq-train", "MOVED", "--user-dir", PLUGIN, *MODEL, "--max-tokens", "400", {"cwd": model, "check": False}),
+        ("fairseq-generate", "MOVED", *arguments[3:], {"cwd": model, "check": False}),
     )
+    assert no_plugin.code == 1  # without --user-dir we have no say; torch refuses what the checkpoint holds
     for done in (generate, train):
         assert done.code == 1
         assert done.sentence == (

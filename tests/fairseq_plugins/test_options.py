@@ -1,6 +1,7 @@
 """Every field of fairseq's translation task works or is refused, our own options, the task's own name, hydra."""
 
 import json
+import pickle
 import re
 import shutil
 
@@ -165,6 +166,47 @@ def test_batches_are_fairseqs_own(data, more):
         assert all(sentence[-1] == 2 for sentence in stock.src)
 
 
+def test_workers_that_are_not_forked(data):
+    """Elsewhere than on Linux, and in newer Pythons, workers get a copy of the dataset, by pickle."""
+    task = make_task(data)
+    task.load_dataset("train")
+    for dataset in (task.dataset("train"), training_iterator(task).dataset):
+        other = pickle.loads(pickle.dumps(dataset))
+        made, expected = (one.collater(one.__getitems__([5, 3, 8])) for one in (other, dataset))
+        assert torch.equal(made["net_input"]["src_tokens"], expected["net_input"]["src_tokens"])
+        assert torch.equal(made["target"], expected["target"])
+
+
+def test_epochs_are_drawn_ahead(data):
+    """The next epoch, if it is the next that is wanted, and any other all the same."""
+    task, other = make_task(data), make_task(data)
+    for one in (task, other):
+        one.load_dataset("train")
+    ahead, fresh = (training_iterator(one).dataset for one in (task, other))
+    for epoch in (2, 5, 6):
+        ahead.draw_ahead()
+        for dataset in (ahead, fresh):
+            dataset.set_epoch(epoch)
+        assert (ahead.src_sizes == fresh.src_sizes).all()
+        assert (ahead.tgt_sizes == fresh.tgt_sizes).all()
+        assert torch.equal(ahead[7]["target"], fresh[7]["target"])
+
+
+def test_words_end_where_fairseq_ends_them(data, tmp_path):
+    """At any white space, in the data folder and in interactive use alike; lines end at the end of the line alone."""
+    shutil.copytree(data, tmp_path / "DATA")
+    line = "the\u00a0class\u3000of\tan  object\u2028is"
+    for language in ("en", "xx"):
+        (tmp_path / "DATA" / f"train.en-xx.{language}").write_text(f"{line}\nthe class\n", newline="\n")
+    task = make_task(tmp_path / "DATA", "--bpe-dropout-src", "0", "--bpe-dropout-tgt", "0", "--resegment-max-unk", "1")
+    task.load_dataset("train")
+    assert len(task.dataset("train")) == 2
+    encoded = task.src_dict.encode_line(task.method.encode(line), add_if_not_exist=False).long()
+    assert torch.equal(task.dataset("train")[0]["source"], encoded)
+    words = "the class of an object is"
+    assert torch.equal(encoded, task.src_dict.encode_line(task.method.encode(words), add_if_not_exist=False).long())
+
+
 def test_source_tokens_fill_batches(data):
     """As the paper counts them; the target may be longer."""
     shapes = []
@@ -273,6 +315,7 @@ def test_a_training_subset_of_another_name(data):
         (["--load-alignments"], "--load-alignments: alignments count pieces"),
         (["--num-batch-buckets", "4"], "--num-batch-buckets: buckets are made of lengths once"),
         (["--dataset-impl", "mmap"], "--dataset-impl mmap: the data folder holds words"),
+        (["--bf16"], "--bf16 is for TPUs in this fairseq"),
         (["--upsample-primary", "0"], "--upsample-primary: a number of times from 1 on, not 0"),
         (["--bpe-dropout-src", "1.5"], "--bpe-dropout-src: dropout is a probability from 0 to 1, not 1.5"),
         (["--bpe-dropout-tgt", "-0.1"], "--bpe-dropout-tgt: dropout is a probability from 0 to 1, not -0.1"),
@@ -353,6 +396,11 @@ def test_hydra(data, tmp_path, task):
         },
     }
     (tmp_path / "small.yaml").write_text("# @package _global_\n" + json.dumps(config))
-    done = run("fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "small", cwd=tmp_path)
+    named = ["--config-dir", tmp_path, "--config-name", "small"]
+    done, typed = run_both(
+        ("fairseq-hydra-train", *named, {"cwd": tmp_path}),
+        ("fairseq-hydra-train", *named, "bpe=bpe_dropout", {"cwd": tmp_path, "check": False}),
+    )
     assert "BPE-dropout, p = 0.2 (source) and 0.3 (target), seed 7" in done.out
     assert (tmp_path / "save" / "checkpoint_last.pt").exists()
+    assert typed.code == 1  # before fairseq has imported the plugin: nothing of ours is asked
