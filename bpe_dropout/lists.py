@@ -94,13 +94,13 @@ class LightSampler:
         if unit == "sentence":
             self._single = np.arange(len(corpus), dtype=np.int64)
             return
-        numbers = np.full(len(corpus.counts), -1, np.int64)
+        not_kept = np.uint32(2**32 - 1)
+        numbers = np.full(len(corpus.counts), not_kept)
         for kept, number in enumerate(self._frequent(memory)):
             numbers[number] = kept
-        units = numbers[corpus.words]
-        self._single = np.flatnonzero(units < 0)
-        units[self._single] = len(self._kept) + np.arange(len(self._single))
-        self._units = units.astype(np.uint32)
+        self._units = numbers[corpus.words]
+        self._single = np.flatnonzero(self._units == not_kept)
+        self._units[self._single] = np.arange(len(self._kept), len(self._kept) + len(self._single), dtype=np.uint32)
 
     def _frequent(self, memory: int) -> Iterator[int]:
         """Keeps the lists of the words that come most often, down to twice, and gives their numbers."""

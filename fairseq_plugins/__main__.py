@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from bpe_dropout import InputError
 from bpe_dropout.cli import describe
 
 
-def main() -> int:
-    parser = make_parser()
-    options = parser.parse_args()
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = make_parser().parse_args(arguments)
     if not hasattr(options, "run"):
         print(Path(__file__).parent)
         return 0

@@ -68,9 +68,13 @@ def average_states(paths: Sequence[Path]) -> dict[str, Any]:
     first: dict[str, Any] | None = None
     sums: dict[str, torch.Tensor] = {}
     for path in paths:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder: say how many of its checkpoints with --last")
         if not path.is_file():
             raise InputError(f"there is no checkpoint {path}")
-        state = load_state(str(path), map_location="cpu")
+        state = load_state(str(path), map_location="cpu", weights_only=True)
+        if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+            raise InputError(f"{path} is not a checkpoint of fairseq: it has no model")
         if first is None:
             first = state
             first["last_optimizer_state"] = None

@@ -5,7 +5,7 @@ data folder. With p = 0 this is plain BPE, segmented on the fly.
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import Optional
 
@@ -39,6 +39,8 @@ class BpeDropoutConfig(MethodConfig):
 class BpeDropout(SegmentationMethod):
     name = "bpe_dropout"
     symbol = SEPARATOR + " "
+    option = "bpe_dropout_{}_codes"
+    file = "codes.{}"
 
     def __init__(self, cfg: BpeDropoutConfig) -> None:
         super().__init__(cfg)
@@ -48,30 +50,29 @@ class BpeDropout(SegmentationMethod):
             except InputError as error:
                 raise InputError(f"{option}: {error}") from None
 
-    def segment(self, words: str) -> list[str]:
-        return self._source.segment(words, split="whitespace")
+    def load(self, path: Path, side: str) -> "Words":
+        return Words(read_segmenter(path, side))
 
     def join(self, pieces: str) -> str:
         return (pieces + " ").replace(self.symbol, "").rstrip()
 
     def text(self, path: Path, language: str, dictionary: Dictionary) -> Text:
-        source = language == self.folder.source
-        p = self.cfg.bpe_dropout_src if source else self.cfg.bpe_dropout_tgt
-        segmenter = self._source if source else self._target
-        return BpeText(path, segmenter, dictionary, p, self.memory, self.threads)
+        side = "src" if language == self.folder.source else "tgt"
+        p = self.cfg[f"bpe_dropout_{side}"]
+        return BpeText(path, self.side(side).segmenter, dictionary, p, self.memory, self.threads)
 
     def describe(self) -> str:
         return f"BPE-dropout, p = {self.cfg.bpe_dropout_src:g} (source) and {self.cfg.bpe_dropout_tgt:g} (target)"
 
-    @cached_property
-    def _source(self) -> Segmenter:
-        given = self.cfg.bpe_dropout_src_codes
-        return read_segmenter(Path(given) if given else self.folder.path / f"codes.{self.folder.source}", "src")
 
-    @cached_property
-    def _target(self) -> Segmenter:
-        given = self.cfg.bpe_dropout_tgt_codes
-        return read_segmenter(Path(given) if given else self.folder.path / f"codes.{self.folder.target}", "tgt")
+@dataclass(frozen=True)
+class Words:
+    """Plain BPE of lines whose words end where fairseq ends them."""
+
+    segmenter: Segmenter
+
+    def segment(self, line: str) -> list[str]:
+        return self.segmenter.segment(line, split="whitespace")
 
 
 class BpeText(Text):
@@ -82,6 +83,7 @@ class BpeText(Text):
     ) -> None:
         super().__init__(path, dictionary)
         self._segmenter, self._p, self._memory, self._threads = segmenter, p, memory, threads
+        self._kept: Sampler | None = None  # of this text's p, from epoch to epoch
 
     @property
     def draws(self) -> bool:
@@ -92,22 +94,24 @@ class BpeText(Text):
         return True
 
     def plain(self) -> Segmentations:
-        return Segmentations(lambda: self._sampler(0.0), seed=0, epoch=0, side=0, threads=self._threads)
+        # While a training draws, only lengths are asked of p = 0, so those tables are not kept beside the others.
+        make = partial(self._sampler, 0.0) if self.draws else self._keep
+        return Segmentations(make, seed=0, epoch=0, side=0, threads=self._threads)
 
     def draw(self, seed: int, epoch: int, side: int) -> Segmentations:
-        return Segmentations(lambda: self._drawn, seed=seed, epoch=epoch, side=side, threads=self._threads)
+        return Segmentations(self._keep, seed=seed, epoch=epoch, side=side, threads=self._threads)
 
     def segment(self, line: str) -> list[str]:
-        return self._segmenter.segment(line, split="whitespace")
+        return Words(self._segmenter).segment(line)
 
     def types(self) -> Epoch:
         stream = self._segmenter.stream(dictionary=self.dictionary, threads=self._threads)
         return Epoch(*stream.ids(self.corpus.type_lines()))
 
-    @cached_property
-    def _drawn(self) -> Sampler:
-        """Kept from epoch to epoch; of p = 0 only lengths are asked while a training draws, so that is not kept."""
-        return self._sampler(self._p)
+    def _keep(self) -> Sampler:
+        if self._kept is None:
+            self._kept = self._sampler(self._p)
+        return self._kept
 
     def _sampler(self, p: float) -> Sampler:
         return self.corpus.sampler(

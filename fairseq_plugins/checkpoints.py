@@ -3,7 +3,7 @@
 Loading. torch unpickles nothing but tensors and plain Python unless it is told to. fairseq's checkpoints also hold
 `argparse.Namespace` and numpy arrays; these, and nothing else, are allowed, and of numpy only stand-ins that make
 arrays of numbers: `numpy.ndarray` itself would take any bytes for addresses of objects. A checkpoint that holds
-anything more could run code when it is loaded, and is refused.
+anything more could run code when it is loaded, and is refused; and so is one whose options would be evaluated as code.
 
 Saving. fairseq writes a checkpoint under another name and renames it, but then copies it, byte by byte, to
 checkpoint_last.pt: a training that is killed at that moment would leave half a file there. Copies are renamed, too.
@@ -23,6 +23,8 @@ import numpy as np
 import torch
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
+from omegaconf import DictConfig
+from packaging.version import Version
 
 from bpe_dropout import InputError
 
@@ -50,8 +52,8 @@ class SafeArray(np.ndarray[Any, Any]):
 
     def __setstate__(self, state: Any, /) -> None:
         version, shape, kind, fortran, data = state
-        if not isinstance(kind, SafeDtype) or not isinstance(data, bytes):
-            raise pickle.UnpicklingError("an array of an unusual type")
+        if self.size or not isinstance(kind, SafeDtype) or not isinstance(data, bytes):
+            raise pickle.UnpicklingError("an array that is filled in an unusual way")
         super().__setstate__((version, shape, kind.dtype, fortran, data))
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
@@ -63,6 +65,8 @@ def make_array(*_: object) -> SafeArray:
 
 
 def make_number(kind: SafeDtype, data: bytes) -> Any:
+    if not isinstance(kind, SafeDtype) or not isinstance(data, bytes):
+        raise pickle.UnpicklingError("a number that is made in an unusual way")
     return np.frombuffer(data, kind.dtype)[0]
 
 
@@ -75,34 +79,71 @@ def allow_what_fairseq_writes() -> None:
 
 
 def explain_failures(load: Any) -> Any:
+    """`load(path, ...)`, with sentences for what may be wrong with the file."""
+
     @wraps(load)
     def load_or_explain(path: str, *args: Any, **kwargs: Any) -> Any:
         try:
-            return load(path, *args, **kwargs)
-        except pickle.UnpicklingError as error:
-            raise refused(path, error) from None
-        except (EOFError, RuntimeError) as error:
-            if isinstance(error, EOFError) or "zip archive" in str(error) or "PytorchStreamReader" in str(error):
-                raise InputError(
-                    f"{path} is not a whole checkpoint: it is cut short, or something else. "
-                    "To go on from another one, name it with --restore-file"
-                ) from None
+            state = load(path, *args, **kwargs)
+        except InputError:
             raise
+        except pickle.UnpicklingError as error:
+            if refused := re.search(r"GLOBAL ([\w.]+)|\bclass ([\w.]+)|(an? (?:array|number) [^.\n]*)", str(error)):
+                raise dangerous(path, next(filter(None, refused.groups()))) from None
+            raise broken(path) from None
+        except RuntimeError as error:
+            if "zip archive" in str(error) or "PytorchStreamReader" in str(error):
+                raise broken(path) from None
+            raise
+        except (EOFError, ValueError, IndexError, AttributeError, TypeError, KeyError):
+            raise broken(path) from None
+        check_expressions(path, state)
+        return state
 
     return load_or_explain
 
 
-def refused(path: str, error: Exception) -> InputError:
-    found = re.search(r"GLOBAL ([\w.]+)|class ([\w.]+)", str(error))
-    name = next(filter(None, found.groups()), None) if found else None
-    what = f"holds {name}, which" if name else "holds something that"
+def dangerous(path: str, what: str) -> InputError:
     return InputError(
-        f"{path} {what} no fairseq checkpoint needs and which could run code when it is loaded: it is not "
+        f"{path} holds {what}, which no fairseq checkpoint needs and which could run code when it is loaded: it is not "
         "loaded. If you wrote it yourself, save it again without that"
     )
 
 
-def copy_whole(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
+def broken(path: str) -> InputError:
+    return InputError(
+        f"{path} is not a whole checkpoint of fairseq: it is cut short, or something else. A training goes on from "
+        "another one with --restore-file"
+    )
+
+
+# Options that fairseq evaluates as Python when it builds a model of a checkpoint: of convolutional models, say.
+EVALUATED = {
+    "adafactor_eps", "adam_betas", "adamax_betas", "character_filters", "conv_aggregator_layers", "conv_feature_layers",
+    "decoder_attention", "decoder_layers", "downsample", "encoder_attention", "encoder_layers", "gated_attention",
+    "lamb_betas", "pretrained", "project_input", "self_attention", "wer_args",
+}  # fmt: skip
+
+
+def check_expressions(path: str, state: Any) -> None:
+    """A checkpoint of allowed types could still have fairseq run what stands in its options."""
+    waiting = [state.get("cfg"), state.get("args")] if isinstance(state, dict) else []
+    while waiting:
+        node = waiting.pop()
+        options = vars(node) if isinstance(node, Namespace) else node
+        if not isinstance(options, dict | DictConfig):
+            continue
+        for name, value in options.items():
+            if (
+                name in EVALUATED
+                and isinstance(value, str)
+                and not re.fullmatch(r"[\d\s\[\](),.*+e-]*|True|False", value)
+            ):
+                raise dangerous(path, f"the option {name} = {value!r}")
+            waiting.append(value)
+
+
+def copy_whole(src_path: str, dst_path: str) -> bool:
     part = f"{dst_path}.part"
     shutil.copyfile(src_path, part)
     os.replace(part, dst_path)
@@ -111,6 +152,10 @@ def copy_whole(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
 
 def install() -> None:
     """Once, when the plugin is imported."""
+    if Version(torch.__version__) < Version("2.6"):
+        raise ImportError(
+            f"torch {torch.__version__} runs whatever code a checkpoint holds: fairseq_plugins needs torch 2.6 or newer"
+        )
     allow_what_fairseq_writes()
     checkpoint_utils.load_checkpoint_to_cpu = explain_failures(checkpoint_utils.load_checkpoint_to_cpu)
     copy = PathManager.copy

@@ -23,7 +23,7 @@ from bpe_dropout.dictionary import SPECIAL
 
 from .bpe import SEPARATOR, read_segmenter
 from .folder import DataFolder
-from .preparation import Preparation, write_preparation
+from .preparation import RECORD, Preparation, write_preparation
 from .unigram import UnigramModel
 from .vocabulary import count_bpe, count_unigram, make_dictionary
 
@@ -33,6 +33,7 @@ _LINES = 2000
 
 def make_data(options: argparse.Namespace) -> None:
     """From plain text."""
+    check_options(options, merges=True)
     preparations = {language: preparation(options, language) for language in languages(options)}
     with new_folder(options) as folder:
         for path, name, language in texts(options):
@@ -45,6 +46,7 @@ def make_data(options: argparse.Namespace) -> None:
 
 def convert_data(options: argparse.Namespace) -> None:
     """From segmented text: words are put together again, and must be what the codes take apart so."""
+    check_options(options, merges=False)
     with new_folder(options) as folder:
         for path, name, language in texts(options):
             side = "src" if language == options.source_lang else "tgt"
@@ -82,22 +84,42 @@ def texts(options: argparse.Namespace) -> Iterator[tuple[Path, str, str]]:
             yield path, f"{split}.{options.source_lang}-{options.target_lang}.{language}", language
 
 
+def check_options(options: argparse.Namespace, merges: bool) -> None:
+    """What was named is there and can be used, before the long work begins."""
+    for side, language in zip(("src", "tgt"), languages(options), strict=True):
+        codes, model = getattr(options, f"{side}_codes") or options.codes, getattr(options, f"{side}_unigram", None)
+        if bool(codes) + bool(model) + bool(getattr(options, "merges", None)) != 1:
+            others = f", --merges, or --{side}-unigram" if merges else ""
+            raise InputError(f"say what segments {language}: --codes or --{side}-codes{others}")
+        if codes:
+            read_segmenter(Path(codes), side)
+        if model:
+            UnigramModel(Path(model), side)
+        if given := getattr(options, f"{side}dict"):
+            Dictionary.load(given)
+
+
 @contextlib.contextmanager
 def new_folder(options: argparse.Namespace) -> Iterator[Path]:
     """A folder under another name, which takes its own when all of it is made."""
     target = Path(options.destdir)
     if target.exists() and not options.overwrite:
         raise InputError(f"{target} exists already. To make it anew, add --overwrite")
+    if target.exists() and not (target / RECORD).is_file():
+        raise InputError(f"{target} is not a data folder, so it is not overwritten")
+    if any(path.resolve().is_relative_to(target.resolve()) for path, _, _ in texts(options)):
+        raise InputError(f"{target} holds the text that it would be made from")
     if not target.absolute().parent.is_dir():
         raise InputError(f"{target} cannot be made: there is no folder {target.absolute().parent}")
-    list(texts(options))  # all of them are there, before anything is done
     folder = Path(tempfile.mkdtemp(prefix=target.name + ".", suffix=".part", dir=target.absolute().parent))
     try:
         yield folder
         folder.chmod(0o755)
+        old = folder.with_suffix(".old")
         if target.exists():
-            shutil.rmtree(target)
+            os.rename(target, old)
         os.rename(folder, target)
+        shutil.rmtree(old, ignore_errors=True)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -108,12 +130,9 @@ def finish(options: argparse.Namespace, folder: Path) -> None:
     write_preparation(folder, *(preparation(options, language) for language in languages(options)))
     for side, language in zip(("src", "tgt"), languages(options), strict=True):
         codes, model = getattr(options, f"{side}_codes") or options.codes, getattr(options, f"{side}_unigram", None)
-        merges = getattr(options, "merges", None)
-        if bool(codes) + bool(model) + bool(merges) != 1:
-            raise InputError(f"say what segments {language}: --codes or --{side}-codes, --merges, or --{side}-unigram")
-        if merges:
+        if getattr(options, "merges", None):
             text = DataFolder(folder, *languages(options)).text("train", language)
-            learn_codes(text, folder / f"codes.{language}", merges)
+            learn_codes(text, folder / f"codes.{language}", options.merges)
         if codes:
             shutil.copyfile(codes, folder / f"codes.{language}")
         if model:
@@ -134,15 +153,15 @@ def finish(options: argparse.Namespace, folder: Path) -> None:
             print(f"{split}: {counts[0]} pairs")
     for side, language in zip(("src", "tgt"), languages(options), strict=True):
         if given := getattr(options, f"{side}dict"):
-            Dictionary.load(given)
             shutil.copyfile(given, folder / f"dict.{language}.txt")
     write_dictionaries(options, made)
 
 
 def learn_codes(text: Path, codes: Path, merges: int) -> None:
     print(f"learning {merges} merges for {codes.name}", flush=True)
-    if cli.main(["learn", "-s", str(merges), "-i", str(text), "-o", str(codes)]):
-        raise InputError(f"no merges could be learned from {text.name}")
+    cli.run_learn(
+        argparse.Namespace(input=str(text), output=str(codes), symbols=merges, min_frequency=2, total_symbols=False)
+    )
 
 
 def write_dictionaries(options: argparse.Namespace, folder: DataFolder) -> None:
@@ -176,6 +195,8 @@ def write_dictionaries(options: argparse.Namespace, folder: DataFolder) -> None:
 def count_side(options: argparse.Namespace, folder: DataFolder, side: str, language: str) -> Counter[str]:
     text = folder.text("train", language)
     model = folder.path / f"unigram.{language}.model"
+    if model.is_file() and (folder.path / f"codes.{language}").is_file():
+        raise InputError(f"{folder.path} has both codes.{language} and {model.name}: a folder is for one of them")
     if model.is_file():
         return count_unigram(UnigramModel(model, side), text)
     return count_bpe(read_segmenter(folder.path / f"codes.{language}", side), text, options.vocabulary)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +72,8 @@ class Side:
         self.texts, self.side, self._longest = list(texts), side, longest
         self._begins = np.cumsum([0, *map(len, texts)])
         self._parts: list[Segmentations] = []
+        self._sizes: NDArray[np.int32] | None = None
+        self._plain_sizes: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return int(self._begins[-1])
@@ -81,10 +82,12 @@ class Side:
     def draws(self) -> bool:
         return any(text.draws for text in self.texts)
 
-    @cached_property
+    @property
     def plain_sizes(self) -> NDArray[np.int32]:
         """The sizes of the plain segmentation, whatever is drawn."""
-        return self.plain().sizes
+        if self._plain_sizes is None:
+            self._plain_sizes = self.plain().sizes
+        return self._plain_sizes
 
     def plain(self) -> Side:
         return self._segmented([text.plain() for text in self.texts])
@@ -102,10 +105,12 @@ class Side:
         side._parts = parts
         return side
 
-    @cached_property
+    @property
     def sizes(self) -> NDArray[np.int32]:
-        sizes = np.concatenate([part.lengths for part in self._parts])
-        return sizes if self._longest is None else np.minimum(sizes, self._longest)
+        if self._sizes is None:
+            sizes = np.concatenate([part.lengths for part in self._parts])
+            self._sizes = sizes if self._longest is None else np.minimum(sizes, self._longest)
+        return self._sizes
 
     def tokens(self, indices: Sequence[int] | NDArray[np.int64]) -> Tokens:
         """The ids of some sentences."""
@@ -133,12 +138,6 @@ class Side:
 
     def __getitem__(self, index: int) -> torch.Tensor:
         return torch.from_numpy(self.tokens([index]).ids)
-
-    def get_original_text(self, index: int) -> str:
-        """The pieces as text: what --replace-unk copies from."""
-        part = int(np.searchsorted(self._begins, index, side="right")) - 1
-        text = self.texts[part]
-        return " ".join(text.segment(" ".join(text.corpus.sentence(int(index - self._begins[part])))))
 
 
 @dataclass(frozen=True)
@@ -231,7 +230,7 @@ class Ahead:
     def __init__(self, draw: Callable[[int], tuple[Side, Side | None]], epoch: int) -> None:
         self._draw, self._epoch = draw, epoch
         self._drawn: tuple[Side, Side | None] | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def _run(self) -> None:

@@ -12,9 +12,11 @@ def install() -> None:
     before = sys.excepthook
 
     def say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if isinstance(error, InputError):
+        # With several GPUs, fairseq runs in processes, whose errors come as text.
+        _, ours, sentence = str(error).rpartition("bpe_dropout.errors.InputError: ")
+        if isinstance(error, InputError) or (kind.__name__ == "ProcessRaisedException" and ours):
             sys.stdout.flush()
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {sentence.rstrip()}", file=sys.stderr)
         else:
             before(kind, error, trace)
 

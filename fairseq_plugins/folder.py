@@ -35,8 +35,13 @@ class DataFolder:
         if not self.path.is_dir():
             raise InputError(f"there is no folder {self.path}; make one: {MAKE}")
         if source is None or target is None:
-            found = self._languages()
-            source, target = source or found[0], target or found[1]
+            pair = self._languages()
+            if (source or target) not in (None, *pair):
+                raise InputError(f"{self.path} holds {'-'.join(pair)}, and {source or target} was asked for")
+            if source in (None, pair[0]) and target in (None, pair[1]):
+                source, target = pair
+            else:
+                target, source = pair
         self.source, self.target = source, target
 
     def _languages(self) -> tuple[str, str]:
@@ -71,7 +76,8 @@ class DataFolder:
                 f"the words: make a folder from your text with its @@ and its codes and dictionaries "
                 f"(python -m fairseq_plugins convert --help), or from plain text ({MAKE})"
             )
-        raise InputError(f"there is no {expected}: the words of {split!r}. Make the folder again: {MAKE}")
+        without = "; to train without validation, say --disable-validation" if split.startswith("valid") else ""
+        raise InputError(f"there is no {expected}: the words of {split!r}. Make the folder again: {MAKE}{without}")
 
     def has_text(self, split: str, language: str) -> bool:
         return self._find(split, language) is not None

@@ -62,6 +62,8 @@ class SegmentationMethod(ABC):
 
     name: str
     symbol: str  # fairseq's name for how its pieces are put together again, as in --remove-bpe
+    option: str  # what names the file of a side
+    file: str  # its name in the data folder
 
     def __init__(self, cfg: Any) -> None:
         self.cfg = cfg
@@ -70,6 +72,8 @@ class SegmentationMethod(ABC):
         # A --tokenizer of fairseq's own prepares the text already.
         parent = cfg._get_parent() if isinstance(cfg, DictConfig) else None
         self._prepares = parent is None or parent.get("tokenizer") is None
+        self._preparations: dict[str, Preparation] = {}
+        self._sides: dict[str, Any] = {}
 
     @cached_property
     def folder(self) -> DataFolder:
@@ -80,15 +84,28 @@ class SegmentationMethod(ABC):
 
     @property
     def threads(self) -> int:
-        return self.cfg.resegment_threads or min(8, len(os.sched_getaffinity(0)))
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return self.cfg.resegment_threads or min(8, cores)
 
     @property
     def memory(self) -> int:
         return self.cfg.resegment_memory << 20
 
     @abstractmethod
+    def load(self, path: Path, side: str) -> Any:
+        """What segments a side (src or tgt), from its file; it has `segment(words)`."""
+
+    def side(self, side: str) -> Any:
+        """The same, found by the options or in the data folder."""
+        if side not in self._sides:
+            language = self.folder.source if side == "src" else self.folder.target
+            given = self.cfg[self.option.format(side)]
+            self._sides[side] = self.load(Path(given) if given else self.folder.path / self.file.format(language), side)
+        return self._sides[side]
+
     def segment(self, words: str) -> list[str]:
         """The pieces of a source sentence, the best segmentation."""
+        return self.side("src").segment(words)
 
     @abstractmethod
     def join(self, pieces: str) -> str:
@@ -112,11 +129,6 @@ class SegmentationMethod(ABC):
 
     def _preparation(self, language: str) -> Preparation:
         if language not in self._preparations:
-            prepares = self._prepares and self.cfg.data
-            found = read_preparation(self.folder.path, language) if prepares else Preparation(language)
+            found = read_preparation(self.folder.path, language) if self._prepares else Preparation(language)
             self._preparations[language] = found
         return self._preparations[language]
-
-    @cached_property
-    def _preparations(self) -> dict[str, Preparation]:
-        return {}

@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -54,21 +55,22 @@ class Preparation:
 
     @cached_property
     def _normalizer(self) -> Any:
-        from sacremoses import MosesPunctNormalizer
-
-        return MosesPunctNormalizer(self.language)
+        return sacremoses().MosesPunctNormalizer(self.language)
 
     @cached_property
     def _tokenizer(self) -> Any:
-        from sacremoses import MosesTokenizer
-
-        return MosesTokenizer(self.language)
+        return sacremoses().MosesTokenizer(self.language)
 
     @cached_property
     def _detokenizer(self) -> Any:
-        from sacremoses import MosesDetokenizer
+        return sacremoses().MosesDetokenizer(self.language)
 
-        return MosesDetokenizer(self.language)
+
+def sacremoses() -> Any:
+    try:
+        return import_module("sacremoses")
+    except ImportError:
+        raise InputError("text is prepared by sacremoses, which is not installed: pip install sacremoses") from None
 
 
 def read_preparation(folder: Path, language: str) -> Preparation:

@@ -9,11 +9,11 @@ fairseq hands a task its own options only. But that node of the configuration kn
 
 import importlib.util
 import logging
-from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from fairseq import utils
+from fairseq import tasks, utils
 from fairseq.data import Dictionary as FairseqDictionary
 from fairseq.data import encoders
 from fairseq.logging import metrics
@@ -31,6 +31,7 @@ from .texts import Text
 logger = logging.getLogger(__name__)
 
 METHODS = ("bpe_dropout", "unigram_regularization")
+SIDES = ("src", "tgt")
 OURS = f"--bpe {' or --bpe '.join(METHODS)}"
 
 
@@ -53,7 +54,7 @@ class ResegmentingTask(TranslationTask):
             if cls.needs_method:
                 raise InputError(f"this task segments its text itself: say how with {OURS}")
             return super().setup_task(cfg, **kwargs)
-        refuse_options(cfg)
+        refuse_options(cfg, training=not kwargs.get("from_checkpoint", False))
         folder = method.folder
         cfg.source_lang, cfg.target_lang = folder.source, folder.target
         dictionaries = {
@@ -80,9 +81,12 @@ class ResegmentingTask(TranslationTask):
         parts = folder.parts(split) if combine else [split]
         source = Side(self._texts(folder, parts or [split], folder.source), 0, self._longest_source())
         target = None
-        if split == self.cfg.train_subset or folder.has_text(split, folder.target):
+        # Only to translate, a source is enough: fairseq-generate passes task_cfg, the trainer does not.
+        if "task_cfg" not in kwargs or folder.has_text(split, folder.target):
             target = Side(self._texts(folder, parts or [split], folder.target), 1)
             check_pairs(source, target)
+        if split == self.cfg.train_subset and len(paths) > 1:
+            self._check_shards(paths, split)
         for side in (source, target):
             if side is not None:
                 self._check_unknown(split, side)
@@ -101,7 +105,12 @@ class ResegmentingTask(TranslationTask):
         # Without dropout fairseq keeps the batches of the first epoch. So that a restart has the same ones, they are
         # put in that epoch's order whenever they are made.
         kept = not kwargs["update_epoch_batch_itr"] and not kwargs.get("disable_iterator_cache", False)
-        drawn.order_seed = kwargs["seed"] + 1 if kept and not drawn.draws else None
+        drawn.order_seed = None
+        if kept and not drawn.draws:
+            options = parent_of(self.cfg, "dataset")
+            if options is not None and options.update_ordered_indices_seed:
+                kwargs["seed"] -= kwargs.get("epoch", 1) - 1  # the trainer has added the epoch of the restart
+            drawn.order_seed = kwargs["seed"] + 1
         iterator = super().get_batch_iterator(drawn, *args, **kwargs)
         if drawn.draws:
             # It serves one epoch. Workers that outlive it end when Python happens to collect them, which takes 5 s.
@@ -110,6 +119,10 @@ class ResegmentingTask(TranslationTask):
 
     def begin_epoch(self, epoch: int, model: Any) -> None:
         super().begin_epoch(epoch, model)
+        if self.method is not None and self._training is None:
+            raise InputError(
+                "this release of fairseq asks for batches in a way that is not known here: nothing was drawn"
+            )
         if self._training is not None:
             drawn = self._training[1]
             metrics.log_scalar("skipped", drawn.skipped, priority=900, round=0)
@@ -122,19 +135,22 @@ class ResegmentingTask(TranslationTask):
 
     def train_step(self, sample: Any, *args: Any, **kwargs: Any) -> Any:
         loss, size, logged = super().train_step(sample, *args, **kwargs)
-        ignored = kwargs.get("ignore_grad", args[4] if len(args) > 4 else False)
-        logged |= {name: 0 if ignored else count for name, count in sample.get("pieces", {}).items()}
+        if self._training is not None:
+            # Ranks add up what they log, so all must log the same. One that has run out of batches trains on any batch
+            # that it has seen, with no weight, which may be one of validation.
+            ignored = kwargs.get("ignore_grad", args[4] if len(args) > 4 else False)
+            pieces = {} if ignored else sample.get("pieces", {})
+            logged |= {name: pieces.get(name, 0) for side in SIDES for name in counts_of(side)}
         return loss, size, logged
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         super().reduce_metrics(logging_outputs, criterion)
-        for side in ("src", "tgt"):
-            counts = [f"_{side}_{what}" for what in ("pieces", "plain", "unk")]
-            if not all(name in logged for logged in logging_outputs for name in counts):
+        for side in SIDES:
+            pieces, plain, unknown = counts_of(side)
+            if not all(pieces in logged for logged in logging_outputs):
                 continue
-            for name in counts:
-                metrics.log_scalar(name, sum(int(logged[name]) for logged in logging_outputs))
-            pieces, plain, unknown = counts
+            for name in (pieces, plain, unknown):
+                metrics.log_scalar(name, sum(logged[name] for logged in logging_outputs))
             metrics.log_derived(f"{side}_ratio", ratio_of(pieces, plain, digits=4), priority=910)
             metrics.log_derived(f"{side}_unk", ratio_of(unknown, pieces, digits=6), priority=920)
 
@@ -155,6 +171,16 @@ class ResegmentingTask(TranslationTask):
 
     def _text(self, path: Path, language: str) -> Text:
         return self._method.text(path, language, self.dictionaries[language])
+
+    def _check_shards(self, paths: list[str], split: str) -> None:
+        """What is wrong with a later shard is said before the first is trained on."""
+        for path in paths:
+            folder = DataFolder(path, self.cfg.source_lang, self.cfg.target_lang)
+            source, target = (
+                Side([self._text(folder.text(split, language), language)], side)
+                for side, language in enumerate((folder.source, folder.target))
+            )
+            check_pairs(source, target)
 
     def _batching(self, split: str) -> Batching:
         return Batching(
@@ -188,19 +214,13 @@ class ResegmentingTask(TranslationTask):
 
     def _unsegmented(self, split: str) -> InputError | None:
         """What to say where fairseq's own task finds nothing because the folder is one of ours."""
-        path = Path(utils.split_paths(self.cfg.data)[0])
-        words = path / f"{split}.{self.cfg.source_lang}-{self.cfg.target_lang}.{self.cfg.source_lang}"
-        if not words.is_file():
+        folder = DataFolder(utils.split_paths(self.cfg.data)[0], self.cfg.source_lang, self.cfg.target_lang)
+        if not folder.has_text(split, folder.source):
             return None
-        return InputError(f"{path} holds words that are not segmented: add {OURS}")
+        return InputError(f"{folder.path} holds words that are not segmented: add {OURS}")
 
 
-@dataclass
-class ResegmentingConfig(TranslationConfig):
-    """fairseq's options of its translation task; ours are options of the BPE."""
-
-
-@register_task("translation_bpe_dropout", dataclass=ResegmentingConfig)
+@register_task("translation_bpe_dropout", dataclass=TranslationConfig)
 class NamedResegmentingTask(ResegmentingTask):
     needs_method = True
 
@@ -213,15 +233,35 @@ class ForgottenTask:
         raise InputError("this command needs to be told the task: add --task translation")
 
 
+def refuse_other_tasks(setup_task: Any) -> Any:
+    """Another task would train with our --bpe, and never draw."""
+
+    @wraps(setup_task)
+    def setup(cfg: Any, **kwargs: Any) -> Any:
+        task = setup_task(cfg, **kwargs)
+        evaluation = parent_of(cfg, "common_eval")
+        training = evaluation is not None and evaluation.path is None
+        if training and method_name(cfg) in METHODS and not isinstance(task, ResegmentingTask):
+            name = type(task).__name__
+            raise InputError(f"--bpe {method_name(cfg)} is for --task translation alone: {name} would not draw")
+        return task
+
+    return setup
+
+
 TASK_REGISTRY["translation"] = ResegmentingTask
 TASK_REGISTRY[None] = ForgottenTask
+tasks.setup_task = refuse_other_tasks(tasks.setup_task)
 
 
 def build_method(cfg: Any) -> SegmentationMethod | None:
     """The --bpe of the run, if it is one of ours."""
+    return encoders.build_bpe(parent_of(cfg, "bpe")) if method_name(cfg) in METHODS else None
+
+
+def method_name(cfg: Any) -> str | None:
     bpe = parent_of(cfg, "bpe")
-    name = bpe.get("_name") if isinstance(bpe, DictConfig) else bpe
-    return encoders.build_bpe(bpe) if name in METHODS else None
+    return bpe.get("_name") if isinstance(bpe, DictConfig) else bpe
 
 
 def parent_of(cfg: Any, name: str) -> Any:
@@ -230,10 +270,10 @@ def parent_of(cfg: Any, name: str) -> Any:
     return parent.get(name) if parent is not None else None
 
 
-def refuse_options(cfg: Any) -> None:
+def refuse_options(cfg: Any, training: bool) -> None:
     """Options of the translation task that cannot work with segmentations that change."""
     common = parent_of(cfg, "common")
-    if common is not None and common.bf16 and importlib.util.find_spec("torch_xla") is None:
+    if training and common is not None and common.tpu and importlib.util.find_spec("torch_xla") is None:
         raise InputError(
             "--bf16 is for TPUs in this fairseq, and torch_xla is not installed. On a GPU say --fp16 or --amp"
         )
@@ -245,7 +285,7 @@ def refuse_options(cfg: Any) -> None:
         raise InputError(
             "--num-batch-buckets: buckets are made of lengths once, and lengths change in every epoch. Train without"
         )
-    if cfg.dataset_impl not in (None, "raw"):
+    if cfg.dataset_impl is not None:
         raise InputError(
             f"--dataset-impl {cfg.dataset_impl}: the data folder holds words, nothing is binarized. Leave it out"
         )
@@ -275,8 +315,13 @@ def load_on_all_ranks(cfg: Any) -> None:
             checkpoint.load_checkpoint_on_all_dp_ranks = True
 
 
+def counts_of(side: str) -> tuple[str, str, str]:
+    """The names under which a batch counts its pieces, those that plain BPE would have, and unknown ones."""
+    return f"_{side}_pieces", f"_{side}_plain", f"_{side}_unk"
+
+
 def ratio_of(above: str, below: str, digits: int) -> Any:
     def ratio(meters: Any) -> float:
-        return round(meters[above].sum / max(1, meters[below].sum), digits)
+        return round(float(meters[above].sum) / max(1.0, float(meters[below].sum)), digits)
 
     return ratio

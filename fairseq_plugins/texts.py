@@ -13,7 +13,6 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -28,25 +27,34 @@ class Segmentations:
     """One segmentation of every sentence of a text."""
 
     def __init__(self, sampler: Callable[[], Sampler], *, seed: int, epoch: int, side: int, threads: int) -> None:
-        self._make, self._threads = sampler, threads
-        self._key = {"seed": seed, "epoch": epoch, "side": side}
+        self._make: Callable[[], Sampler] | None = sampler
+        self._made: Sampler | None = None
+        self._lengths: NDArray[np.int32] | None = None
+        self._key, self._threads = {"seed": seed, "epoch": epoch, "side": side}, threads
 
-    @cached_property
-    def _sampler(self) -> Sampler:
-        return self._make()
+    # Made when first asked for. No cached_property: its lock, held by a thread while workers are forked, stays locked.
 
-    @cached_property
+    @property
+    def sampler(self) -> Sampler:
+        if self._made is None:
+            assert self._make is not None
+            self._made = self._make()
+        return self._made
+
+    @property
     def lengths(self) -> NDArray[np.int32]:
         """The number of tokens of every sentence, its end included."""
-        return self._sampler.lengths(**self._key, threads=self._threads)
+        if self._lengths is None:
+            self._lengths = self.sampler.lengths(**self._key, threads=self._threads)
+        return self._lengths
 
     def tokens(self, sentences: NDArray[np.int64]) -> Epoch:
         """The ids of some sentences."""
-        return self._sampler.tokens(sentences, **self._key)
+        return self.sampler.tokens(sentences, **self._key)
 
     def __getstate__(self) -> dict[str, object]:
         # A worker that is not forked gets the sampler, and not the way to make one.
-        return {"_sampler": self._sampler, "_key": self._key, "_threads": self._threads}
+        return {**self.__dict__, "_made": self.sampler, "_make": None}
 
 
 class Text(ABC):

@@ -53,6 +53,8 @@ class UnigramConfig(MethodConfig):
 class UnigramRegularization(SegmentationMethod):
     name = "unigram_regularization"
     symbol = "sentencepiece"
+    option = "unigram_{}_model"
+    file = "unigram.{}.model"
 
     def __init__(self, cfg: UnigramConfig) -> None:
         super().__init__(cfg)
@@ -61,17 +63,18 @@ class UnigramRegularization(SegmentationMethod):
         if not (cfg.unigram_alpha >= 0 and math.isfinite(cfg.unigram_alpha)):
             raise InputError(f"--unigram-alpha: a number from 0 on, not {cfg.unigram_alpha}")
 
-    def segment(self, words: str) -> list[str]:
-        return self._source.segment(words)
+    def load(self, path: Path, side: str) -> "UnigramModel":
+        return UnigramModel(path, side)
 
     def join(self, pieces: str) -> str:
-        return pieces.replace(" ", "").replace(SPACE, " ").strip()
+        # With --remove-bpe, fairseq has put the words together already.
+        return pieces.replace(" ", "").replace(SPACE, " ").strip() if SPACE in pieces else pieces
 
     def text(self, path: Path, language: str, dictionary: Dictionary) -> Text:
         source = language == self.folder.source
-        model = self._source if source else self._target
         sampled = self.cfg.unigram_sides in ("both", "source" if source else "target")
         nbest = self.cfg.unigram_nbest if sampled else 1
+        model = self.side("src" if source else "tgt")
         return UnigramText(
             path, model, dictionary, nbest, self.cfg.unigram_alpha, self.cfg.unigram_unit, self.memory, self.threads
         )
@@ -83,23 +86,17 @@ class UnigramRegularization(SegmentationMethod):
             f"{cfg.unigram_unit}, alpha = {cfg.unigram_alpha:g}"
         )
 
-    @cached_property
-    def _source(self) -> "UnigramModel":
-        given = self.cfg.unigram_src_model
-        return UnigramModel(Path(given) if given else self.folder.path / f"unigram.{self.folder.source}.model", "src")
-
-    @cached_property
-    def _target(self) -> "UnigramModel":
-        given = self.cfg.unigram_tgt_model
-        return UnigramModel(Path(given) if given else self.folder.path / f"unigram.{self.folder.target}.model", "tgt")
-
 
 class UnigramModel:
     """A sentencepiece model that segments words as they are, and has a piece for what it does not know."""
 
     def __init__(self, path: Path, side: str) -> None:
-        import sentencepiece
-
+        try:
+            import sentencepiece
+        except ImportError:
+            raise InputError(
+                "unigram models need sentencepiece, which is not installed: pip install sentencepiece"
+            ) from None
         if not path.is_file():
             raise InputError(
                 f"there is no {path}: the unigram model of the {'source' if side == 'src' else 'target'} side. Put it "

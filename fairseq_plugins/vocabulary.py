@@ -19,8 +19,6 @@ from bpe_dropout.dictionary import SPECIAL
 
 from .unigram import UnigramModel
 
-VOCABULARIES = ("plain", "dropout")
-
 
 def count_pieces(segmenter: Segmenter, corpus: Corpus) -> Counter[str]:
     """The pieces of a text under plain BPE, and how often they come."""

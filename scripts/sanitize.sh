@@ -17,6 +17,8 @@ echo "sanitize: building"
 rm -rf "$build" build/sanitize-source
 mkdir -p build/sanitize-source/bpe_dropout
 cp pyproject.toml setup.py README.md LICENSE build/sanitize-source
+mkdir -p build/sanitize-source/fairseq_plugins
+cp fairseq_plugins/*.py build/sanitize-source/fairseq_plugins
 cp -r bpe_dropout/core bpe_dropout/*.py bpe_dropout/*.pyi bpe_dropout/py.typed build/sanitize-source/bpe_dropout
 BPE_DROPOUT_SANITIZE=1 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
   --target "$build" ./build/sanitize-source

@@ -4,9 +4,10 @@ The source is real English, from the documentation that comes with Python; the t
 spelled backwards, which is a language of its own to codes and dictionaries.
 """
 
+import contextlib
+import io
 import json
 import os
-import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import pytest
 
 pytest.importorskip("fairseq", reason="the plugin's tests need fairseq, which `make setup` installs")
 
+from fairseq_plugins.__main__ import main
 from tests.conftest import learn, write_codes
 
 HERE = Path(__file__).parent
@@ -97,6 +99,15 @@ def run_both(*calls: tuple) -> list[Done]:
         return [one.result() for one in started]
 
 
+def plugin(*arguments: object, code: int = 0) -> Done:
+    """A command of the plugin, as `python -m fairseq_plugins` runs it, but in this process, which is faster."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        done = Done(main([str(argument) for argument in arguments]), printed.getvalue())
+    assert done.code == code, done.out
+    return done
+
+
 def read_record(folder: Path) -> list[dict]:
     """The batches that a training saw, of all ranks, in their order."""
     return [json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
@@ -167,7 +178,3 @@ def binarized(corpus, tmp_path_factory) -> Path:
 def load_symbols(path: Path) -> list[str]:
     """The pieces of a fairseq dictionary by their ids."""
     return ["<s>", "<pad>", "</s>", "<unk>", *(line.rsplit(" ", 1)[0] for line in path.read_text().splitlines())]
-
-
-def tail(text: str, pattern: str) -> str:
-    return re.findall(pattern, text)[-1]

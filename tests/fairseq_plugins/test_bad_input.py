@@ -131,6 +131,18 @@ def test_the_command_ends_with_the_sentence(data, binarized, tmp_path):
     assert "are not in dict.en.txt" in allowed.out
 
 
+def test_a_missing_target(data, tmp_path):
+    """Translating needs none; training and its validation do, and say so at once."""
+    shutil.copytree(data, tmp_path / "DATA")
+    (tmp_path / "DATA" / "valid.en-xx.xx").unlink()
+    task = make_task(tmp_path / "DATA")
+    with pytest.raises(InputError, match=r"no .*valid\.en-xx\.xx: the words of 'valid'.* say --disable-validation"):
+        task.load_dataset("valid", combine=False, epoch=1)
+    task.load_dataset("valid", task_cfg=task.cfg)  # as fairseq-generate does
+    (batch, *_) = task.get_batch_iterator(task.dataset("valid"), max_tokens=400).next_epoch_itr(shuffle=False)
+    assert batch["target"] is None
+
+
 def test_codes_from_elsewhere(data, tmp_path):
     """Where they are not in the folder, they are named."""
     shutil.copytree(data, tmp_path / "DATA")

@@ -17,7 +17,7 @@ from fairseq.file_io import PathManager
 from bpe_dropout import InputError
 from fairseq_plugins import checkpoints
 from fairseq_plugins.averaging import average_states, choose_checkpoints
-from tests.fairseq_plugins.conftest import MODEL, OURS, TRAIN, run, run_both
+from tests.fairseq_plugins.conftest import MODEL, OURS, TRAIN, plugin, run, run_both
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +47,11 @@ class Sly:
         return getattr, ("text", "upper")
 
 
-@pytest.mark.parametrize("where", ["the whole file", "deep inside"])
-def test_a_malicious_checkpoint_is_refused(trained, data, tmp_path, where):
+def test_a_malicious_checkpoint_is_refused(trained, data, tmp_path):
     witness = tmp_path / "witness"
     state = torch.load(trained / "checkpoint_last.pt")
-    if where == "deep inside":
-        state["extra_state"]["train_iterator"]["shuffle"] = Malicious(witness)
-    torch.save(state if where == "deep inside" else Malicious(witness), tmp_path / "evil.pt")
+    state["extra_state"]["train_iterator"]["shuffle"] = Malicious(witness)
+    torch.save(state, tmp_path / "evil.pt")
     # The test can fail: without care the file does what it wants.
     torch.load(tmp_path / "evil.pt", weights_only=False)
     assert witness.exists()
@@ -83,8 +81,28 @@ class Addresses:
 
 @pytest.mark.parametrize(
     "evil",
-    [Sly(), np.load, Path("x"), re.compile("x"), pickle.loads, Addresses(), np.array([[], {}], object), np.dtype("O")],
-    ids=["getattr", "a function", "a path", "a pattern", "pickle", "addresses", "objects", "a type of objects"],
+    [
+        Malicious("/dev/null"),
+        Sly(),
+        np.load,
+        Path("x"),
+        re.compile("x"),
+        pickle.loads,
+        Addresses(),
+        np.array([[], {}], object),
+        np.dtype("O"),
+    ],
+    ids=[
+        "system",
+        "getattr",
+        "a function",
+        "a path",
+        "a pattern",
+        "pickle",
+        "addresses",
+        "objects",
+        "a type of objects",
+    ],
 )
 def test_only_what_fairseq_writes_is_allowed(tmp_path, evil):
     torch.save({"model": {}, "extra": evil}, tmp_path / "evil.pt")
@@ -112,11 +130,45 @@ def test_what_fairseq_writes_loads(tmp_path):
     checkpoints.allow_what_fairseq_writes()  # again does no harm
 
 
+def test_options_that_would_be_evaluated(trained, data, tmp_path):
+    """fairseq evaluates some options of a checkpoint as Python: of convolutional models, when it builds them."""
+    witness = tmp_path / "witness"
+    state = torch.load(trained / "checkpoint_last.pt")
+    state["cfg"]["model"] = argparse.Namespace(
+        **{**vars(state["cfg"]["model"]), "_name": "fconv", "arch": "fconv", "encoder_embed_path": None,
+           "decoder_embed_path": None, "encoder_layers": f"__import__('os').system('touch {witness}') or [(8, 3)]"}
+    )  # fmt: skip
+    torch.save(state, tmp_path / "evil.pt")
+    path = tmp_path / "evil.pt"
+    done = run("fairseq-generate", data, *OURS, "--cpu", "--path", path, "--gen-subset", "valid", check=False)
+    averaged = plugin("average", path, "-o", tmp_path / "average.pt", code=1)
+    for one in (done, averaged):
+        assert one.code == 1
+        assert "evil.pt holds the option encoder_layers = " in one.sentence
+    assert not witness.exists()
+    # What such options are meant for is let through.
+    checkpoints.check_expressions(
+        "x", {"cfg": {"model": argparse.Namespace(encoder_layers="[(512, 3)] * 20 + [(768, 3)]")}}
+    )
+
+
+def test_something_else(tmp_path):
+    (tmp_path / "page.pt").write_text("<html>not found</html>")
+    torch.save({"weights": 1}, tmp_path / "other.pt")
+    for name in ("page.pt", "other.pt"):
+        with pytest.raises(InputError, match=rf"{name} is not a (whole )?checkpoint of fairseq"):
+            checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / name))
+        with pytest.raises(InputError, match=rf"{name} is not a (whole )?checkpoint of fairseq"):
+            average_states([tmp_path / name])
+    with pytest.raises(InputError, match="is a folder: say how many of its checkpoints with --last"):
+        average_states([tmp_path])
+
+
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.99])
 def test_half_a_checkpoint(trained, tmp_path, share):
     whole = (trained / "checkpoint_last.pt").read_bytes()
     (tmp_path / "half.pt").write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(InputError, match=r"half\.pt is not a whole checkpoint"):
+    with pytest.raises(InputError, match=r"half\.pt is not a whole checkpoint of fairseq"):
         checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "half.pt"))
 
 
@@ -148,16 +200,10 @@ def test_which_checkpoints():
     assert choose_checkpoints(names, 9, "epoch") == ["checkpoint2.pt", "checkpoint9.pt", "checkpoint10.pt"]
 
 
-def average(*arguments, check=True):
-    return ("python", "-m", "fairseq_plugins", "average", *arguments, {"check": check})
-
-
 def test_average(trained, data, tmp_path):
-    by_epoch, by_update, listed = run_both(
-        average("--last", "2", trained, "-o", tmp_path / "epochs.pt"),
-        average("--last", "2", "--by", "update", trained, "-o", tmp_path / "updates.pt"),
-        average(trained / "checkpoint1.pt", trained / "checkpoint3.pt", "-o", tmp_path / "listed.pt"),
-    )
+    by_epoch = plugin("average", "--last", "2", trained, "-o", tmp_path / "epochs.pt")
+    by_update = plugin("average", "--last", "2", "--by", "update", trained, "-o", tmp_path / "updates.pt")
+    listed = plugin("average", trained / "checkpoint1.pt", trained / "checkpoint3.pt", "-o", tmp_path / "listed.pt")
     assert by_epoch.out.count("takes ") == 2
     assert f"takes {trained}/checkpoint2.pt\ntakes {trained}/checkpoint3.pt\n" in by_epoch.out
     assert (
@@ -190,7 +236,7 @@ def test_different_models_are_not_averaged(trained, tmp_path):
         average_states([trained / "checkpoint1.pt", tmp_path / "other.pt"])
     with pytest.raises(InputError, match="there is no checkpoint"):
         average_states([tmp_path / "none.pt"])
-    (few,) = run_both(average("--last", "9", trained, "-o", tmp_path / "none.pt", check=False))
+    few = plugin("average", "--last", "9", trained, "-o", tmp_path / "none.pt", code=1)
     assert few.sentence == (
         f"error: {trained} has 3 checkpoints by epoch, such as checkpoint7.pt, and 9 were asked for"
     )

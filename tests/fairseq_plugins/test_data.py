@@ -9,16 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bpe_dropout import InputError, Segmenter
+from bpe_dropout import Codes, InputError, Segmenter
 from fairseq_plugins.folder import DataFolder
 from fairseq_plugins.preparation import Preparation, read_preparation
 from fairseq_plugins.vocabulary import possible_pieces
 from tests.conftest import as_version_1
-from tests.fairseq_plugins.conftest import load_symbols, run_both
-
-
-def plugin(*arguments, check=True):
-    return ("python", "-m", "fairseq_plugins", *arguments, {"check": check})
+from tests.fairseq_plugins.conftest import load_symbols, plugin
 
 
 def test_a_folder(data, corpus):
@@ -38,11 +34,9 @@ def test_from_segmented_text(corpus, binarized, data, tmp_path):
     ]  # fmt: skip
     swapped = ["--src-codes", corpus.codes["xx"], "--tgt-codes", corpus.codes["en"]]
     plain = [*arguments[:4], "--trainpref", corpus.folder / "train", "--destdir", tmp_path / "C"]
-    done, wrong, unsegmented = run_both(
-        plugin("convert", *arguments, *corpus.code_arguments, "--destdir", tmp_path / "A"),
-        plugin("convert", *arguments, *swapped, "--destdir", tmp_path / "B", check=False),
-        plugin("convert", *plain, *corpus.code_arguments, check=False),
-    )
+    done = plugin("convert", *arguments, *corpus.code_arguments, "--destdir", tmp_path / "A")
+    wrong = plugin("convert", *arguments, *swapped, "--destdir", tmp_path / "B", code=1)
+    unsegmented = plugin("convert", *plain, *corpus.code_arguments, code=1)
     assert "train: 600 pairs" in done.out
     for path in data.iterdir():
         if path.suffix != ".words":
@@ -51,7 +45,6 @@ def test_from_segmented_text(corpus, binarized, data, tmp_path):
         r"error: .*train\.bpe\.en: \d+ of 600 lines are not what .*codes\.xx makes of their words", wrong.out
     )
     assert wrong.sentence == "Name the codes that the text was segmented with"
-    assert unsegmented.code == 1
     assert "train.en holds no @@, so it is not segmented: use" in unsegmented.sentence
     assert not (tmp_path / "B").exists()
     assert not list(tmp_path.glob("*.part"))
@@ -72,18 +65,20 @@ def test_bad_texts(corpus, tmp_path):
     def arguments(name, *more):
         return ["-s", "en", "-t", "xx", "--trainpref", tmp_path / name, "--destdir", tmp_path / "OUT", *more]
 
-    results = run_both(
+    results = [
         *(
-            plugin("data", *arguments(name), *corpus.code_arguments, check=False)
+            plugin("data", *arguments(name), *corpus.code_arguments, code=1)
             for name in ("short", "bad", "empty", "missing")
         ),
-        plugin("convert", *arguments("special"), *corpus.code_arguments, check=False),
-        plugin("data", *arguments("short"), check=False),
-        plugin("data", *arguments("short", "--destdir", corpus.folder), *corpus.code_arguments, check=False),
-        plugin("data", *arguments("bad", "--lowercase"), *corpus.code_arguments, check=False),
-    )
+        plugin("convert", *arguments("special"), *corpus.code_arguments, code=1),
+        plugin("data", *arguments("short"), code=1),
+        plugin("data", *arguments("short", "--destdir", corpus.folder), *corpus.code_arguments, code=1),
+        plugin("data", *arguments("bad", "--lowercase"), *corpus.code_arguments, code=1),
+        plugin("convert", *arguments("short"), code=1),
+        plugin("data", *arguments("short", "--destdir", tmp_path, "--overwrite"), *corpus.code_arguments, code=1),
+        plugin("data", *arguments("short", "--codes", tmp_path / "none"), code=1),
+    ]
     sentences = [done.sentence.replace(str(tmp_path), "T") for done in results]
-    assert [done.code for done in results] == [1] * len(results)
     assert sentences == [
         "error: T/short.en and T/short.xx have 600 and 1 lines: they must be translations, line by line",
         "error: T/bad.xx, line 2: not valid UTF-8, at byte 1 of the line",
@@ -93,18 +88,36 @@ def test_bad_texts(corpus, tmp_path):
         "error: say what segments en: --codes or --src-codes, --merges, or --src-unigram",
         f"error: {corpus.folder} exists already. To make it anew, add --overwrite",
         "error: T/bad.xx, line 2: not valid UTF-8, at byte 1 of the line",
+        "error: say what segments en: --codes or --src-codes",
+        "error: T is not a data folder, so it is not overwritten",
+        "error: there is no T/none: the merges of the source side. Put them there, or name them with "
+        "--bpe-dropout-src-codes",
     ]
+    assert (tmp_path / "short.en").exists()
     assert not (tmp_path / "OUT").exists()
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_overwriting(corpus, data, tmp_path):
+    shutil.copytree(data, tmp_path / "DATA")
+    (tmp_path / "DATA" / "old").touch()
+    done = plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite")
+    there = ["--trainpref", data / "train.en-xx", "--destdir", data]
+    own = plugin("data", "-s", "en", "-t", "xx", *there, "--merges", "50", "--overwrite", code=1)
+    assert "learning 50 merges for codes.xx" in done.out
+    assert len(Codes.read(tmp_path / "DATA" / "codes.en").pairs) == 50
+    assert not (tmp_path / "DATA" / "old").exists()
+    assert own.sentence == f"error: {data} holds the text that it would be made from"
+    assert [path.name for path in tmp_path.iterdir()] == ["DATA"]
 
 
 def test_both_vocabularies(data, tmp_path):
     """With the vocabulary of dropout, no piece of the training text is ever unknown."""
     folder = tmp_path / "DATA"
     shutil.copytree(data, folder)
-    (refused,) = run_both(plugin("dictionary", folder, "--vocabulary", "dropout", check=False))
+    refused = plugin("dictionary", folder, "--vocabulary", "dropout", code=1)
     assert refused.sentence == f"error: {folder}/dict.en.txt exists already. To make it anew, add --overwrite"
-    run_both(plugin("dictionary", folder, "--vocabulary", "dropout", "--overwrite"))
+    plugin("dictionary", folder, "--vocabulary", "dropout", "--overwrite")
     for language in ("en", "xx"):
         plain, full = (set(load_symbols(where / f"dict.{language}.txt")) for where in (data, folder))
         assert {piece for piece in plain if not piece.startswith("madeup")} <= full
@@ -120,7 +133,7 @@ def test_both_vocabularies(data, tmp_path):
 def test_joined(data, tmp_path):
     folder = tmp_path / "DATA"
     shutil.copytree(data, folder)
-    run_both(plugin("dictionary", folder, "--joined-dictionary", "--vocabulary", "dropout", "--overwrite"))
+    plugin("dictionary", folder, "--joined-dictionary", "--vocabulary", "dropout", "--overwrite")
     assert filecmp.cmp(folder / "dict.en.txt", folder / "dict.xx.txt", shallow=False)
     joined = set(load_symbols(folder / "dict.en.txt"))
     for language in ("en", "xx"):
@@ -177,6 +190,12 @@ def test_languages_of_a_folder(data, tmp_path):
     assert (folder.source, folder.target) == ("en", "xx")
     assert folder.text("train", "en") == data / "train.en-xx.en"
     assert DataFolder(data, "xx", "en").text("train", "en") == data / "train.en-xx.en"
+    for given in (("en", None), (None, "xx"), ("en", "xx"), (None, None)):
+        assert DataFolder(data, *given).source == "en"
+    for given in (("xx", None), (None, "en")):
+        assert (DataFolder(data, *given).source, DataFolder(data, *given).target) == ("xx", "en")
+    with pytest.raises(InputError, match="holds en-xx, and de was asked for"):
+        DataFolder(data, "de")
     with pytest.raises(InputError, match="there is no folder"):
         DataFolder(Path("nowhere"))
     with pytest.raises(InputError, match=r"holds no text such as train\.en-de\.en"):

@@ -1,5 +1,6 @@
 """Every field of fairseq's translation task works or is refused, our own options, the task's own name, hydra."""
 
+import itertools
 import json
 import pickle
 import re
@@ -31,7 +32,7 @@ FIELDS = {
     "truncate_source": "truncation",
     "num_batch_buckets": "refused",
     "train_subset": "train subset",
-    "dataset_impl": "refused, or replace-unk",
+    "dataset_impl": "refused",
     "required_seq_len_multiple": "padding",
     "eval_bleu": "eval-bleu",
     "eval_bleu_args": "eval-bleu",
@@ -267,6 +268,24 @@ def test_shards(data, tmp_path):
     assert sorted(pairs[1000:]) == list(range(300))
 
 
+def test_what_is_wrong_with_a_later_shard(data, tmp_path):
+    shutil.copytree(data, tmp_path / "b")
+    (tmp_path / "b" / "train.en-xx.xx").write_text("eno\n")
+    with pytest.raises(InputError, match=r"b/train\.en-xx\.en has 600 lines and .*b/train\.en-xx\.xx has 1:"):
+        make_task(f"{data}:{tmp_path / 'b'}").load_dataset("train", epoch=1)
+
+
+def test_batch_size(data):
+    """Whole batches of so many pairs, of real lengths near each other."""
+    task = make_task(data)
+    task.load_dataset("train")
+    iterator = task.get_batch_iterator(task.dataset("train"), max_sentences=20, seed=7, update_epoch_batch_itr=False)
+    batches = list(iterator.next_epoch_itr(shuffle=False))
+    assert [batch["nsentences"] for batch in batches] == [20] * 30
+    lengths = [batch["net_input"]["src_lengths"] for batch in batches]
+    assert all(int(one.max()) <= int(two.min()) for one, two in itertools.pairwise(lengths))
+
+
 def test_upsampled_copies_are_drawn_apart(data, tmp_path):
     shutil.copytree(data, tmp_path / "DATA")
     for language in ("en", "xx"):
@@ -315,6 +334,7 @@ def test_a_training_subset_of_another_name(data):
         (["--load-alignments"], "--load-alignments: alignments count pieces"),
         (["--num-batch-buckets", "4"], "--num-batch-buckets: buckets are made of lengths once"),
         (["--dataset-impl", "mmap"], "--dataset-impl mmap: the data folder holds words"),
+        (["--dataset-impl", "raw"], "--dataset-impl raw: the data folder holds words"),
         (["--bf16"], "--bf16 is for TPUs in this fairseq"),
         (["--upsample-primary", "0"], "--upsample-primary: a number of times from 1 on, not 0"),
         (["--bpe-dropout-src", "1.5"], "--bpe-dropout-src: dropout is a probability from 0 to 1, not 1.5"),
@@ -325,13 +345,6 @@ def test_a_training_subset_of_another_name(data):
 def test_refused(data, more, sentence):
     with pytest.raises(InputError, match=re.escape(sentence)):
         make_task(data, *more)
-
-
-def test_replace_unk_has_its_text(data, corpus):
-    task = make_task(data, "--dataset-impl", "raw")
-    task.load_dataset("valid")
-    pieces = Segmenter.from_codes(corpus.codes["xx"]).segment((corpus.folder / "valid.xx").read_text().splitlines()[2])
-    assert task.dataset("valid").tgt.get_original_text(2) == " ".join(pieces)
 
 
 def test_no_option_collides():
@@ -362,14 +375,18 @@ def test_eval_bleu(data, tmp_path):
 
 def test_the_tasks_own_name(data, tmp_path):
     task = ["--task", "translation_bpe_dropout"]
-    named, forgotten = run_both(
+    named, forgotten, other = run_both(
         ("fairseq-train", data, *OURS, *task, *TRAIN, "--max-update", "2", "--save-dir", tmp_path),
-        ("fairseq-train", data, *OURS[:2], *task, *TRAIN, {"check": False}),
+        ("fairseq-train", data, *OURS[:2], *task, *TRAIN, {"check": False, "cwd": tmp_path}),
+        ("fairseq-train", data, *OURS, "--task", "translation_lev", *TRAIN, {"check": False, "cwd": tmp_path}),
     )  # fmt: skip
     assert "BPE-dropout, p = 0.1 (source) and 0.1 (target), seed 7" in named.out
     assert forgotten.code == 1
     assert forgotten.sentence == (
         "error: this task segments its text itself: say how with --bpe bpe_dropout or --bpe unigram_regularization"
+    )
+    assert other.sentence == (
+        "error: --bpe bpe_dropout is for --task translation alone: TranslationLevenshteinTask would not draw"
     )
 
 
@@ -380,7 +397,6 @@ def test_hydra(data, tmp_path, task):
         "common": {"user_dir": str(PLUGIN), "seed": 7, "cpu": True, "no_progress_bar": True, "log_interval": 1},
         "task": {"_name": task, "data": str(data)},
         "bpe": {"_name": "bpe_dropout", "bpe_dropout_src": 0.2, "bpe_dropout_tgt": 0.3},
-        "model": {"_name": "transformer_lm"},
         "dataset": {"max_tokens": 400, "num_workers": 0},
         "optimization": {"max_update": 2, "lr": [0.01]},
         "checkpoint": {"save_dir": str(tmp_path / "save")},
@@ -397,10 +413,9 @@ def test_hydra(data, tmp_path, task):
     }
     (tmp_path / "small.yaml").write_text("# @package _global_\n" + json.dumps(config))
     named = ["--config-dir", tmp_path, "--config-name", "small"]
-    done, typed = run_both(
-        ("fairseq-hydra-train", *named, {"cwd": tmp_path}),
-        ("fairseq-hydra-train", *named, "bpe=bpe_dropout", {"cwd": tmp_path, "check": False}),
-    )
+    done = run("fairseq-hydra-train", *named, cwd=tmp_path)
     assert "BPE-dropout, p = 0.2 (source) and 0.3 (target), seed 7" in done.out
     assert (tmp_path / "save" / "checkpoint_last.pt").exists()
-    assert typed.code == 1  # before fairseq has imported the plugin: nothing of ours is asked
+    if task == "translation":
+        typed = run("fairseq-hydra-train", *named, "bpe=bpe_dropout", cwd=tmp_path, check=False)
+        assert typed.code == 1  # before fairseq has imported the plugin: nothing of ours is asked

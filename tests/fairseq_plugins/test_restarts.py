@@ -5,12 +5,13 @@ import socket
 import subprocess
 import time
 
+import numpy as np
 import pytest
 
 from tests.fairseq_plugins.conftest import BIN, RECORD, ROOT, TRAIN, Done, environment, read_record, run
 
 P = ["--bpe", "bpe_dropout", "--bpe-dropout-src", "0.2", "--bpe-dropout-tgt", "0.2"]
-SAVING = ["--save-interval-updates", "5", "--keep-interval-updates", "1", "--disable-validation"]
+SAVING = ["--save-interval-updates", "5", "--keep-interval-updates", "1"]
 
 
 def start(log, *arguments, **more) -> subprocess.Popen:
@@ -48,7 +49,7 @@ def test_killed_in_mid_epoch(data, tmp_path, options):
     resumed = min(again.losses)
     assert epoch < resumed <= epoch + 9
     assert again.losses == {update: loss for update, loss in done.losses.items() if update >= resumed}
-    assert read_record(broken)[-len(again.losses) :] == read_record(whole)[-len(again.losses) :]
+    assert trained(broken)[-len(again.losses) :] == trained(whole)[-len(again.losses) :]
 
 
 def ranks(folder, log, *arguments) -> list[subprocess.Popen]:
@@ -73,6 +74,10 @@ def wait(processes, log) -> Done:
     return Done(0, log.read_text())
 
 
+def trained(folder):
+    return [batch for batch in read_record(folder) if batch["training"]]
+
+
 def segmentations(record):
     """pair: the tokens of both sides, of every time that it was trained on."""
     found = {}
@@ -92,14 +97,16 @@ def test_two_ranks(data, tmp_path):
     done = wait(both, tmp_path / "whole.log")
     run("fairseq-train", *arguments, "--save-dir", one / "save", RECORD=str(one))
 
-    alone, together = segmentations(read_record(one)), segmentations(read_record(whole))
+    alone, together = segmentations(trained(one)), segmentations(trained(whole))
     assert alone.keys() == set(range(600))
     assert all(len(seen) == 2 for seen in alone.values())
-    # A rank that has one batch less than the other repeats its first one, with no weight.
-    repeated = [pair for pair, seen in together.items() if len(seen) > 2]
-    assert len(repeated) < 80
+    # A rank that has one batch less than the other trains on any batch that it has seen, with no weight, perhaps one of
+    # validation. Both must log the same all the same, so that there is such an epoch is part of the test.
+    ends = np.cumsum([0, *(len(batch["id"]) for batch in trained(one))]).tolist()
+    assert ends.index(600) % 2 == 1 or (len(ends) - 1 - ends.index(600)) % 2 == 1
     for pair, seen in alone.items():
-        assert {str(one) for one in seen} == {str(one) for one in together[pair]}
+        assert {str(one) for one in seen} <= {str(one) for one in together[pair]}
+    assert sum(map(len, together.values())) < 1200 + 100
 
     epoch = len(done.losses) // 2
     processes = ranks(broken, tmp_path / "broken.log", *arguments)
