@@ -85,7 +85,7 @@ class ResegmentingTask(TranslationTask):
         if "task_cfg" not in kwargs or folder.has_text(split, folder.target):
             target = Side(self._texts(folder, parts or [split], folder.target), 1)
             check_pairs(source, target)
-        if split == self.cfg.train_subset and len(paths) > 1:
+        if len(paths) > 1 and split not in self.datasets:
             self._check_shards(paths, split)
         for side in (source, target):
             if side is not None:

@@ -53,6 +53,17 @@ def test_fairseq(folder):
     assert re.search(r"^D-0\t-?[\d.]+\t\S", out, re.MULTILINE)
 
 
+def test_hydra(folder):
+    pytest.importorskip("fairseq")
+    if not (folder / "DATA").exists():
+        test_fairseq(folder)
+    (config,) = blocks("yaml")
+    (folder / "train.yaml").write_text(config)
+    (command,) = re.findall(r"`(fairseq-hydra-train --config-dir [^`]*)`", README)
+    run(["bash", "-euc", command], folder)
+    assert (folder / "hydra" / "checkpoint_last.pt").exists()
+
+
 def test_python(folder):
     if not (folder / "codes").exists():
         test_commands(folder)
