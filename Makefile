@@ -19,7 +19,7 @@ $(VENV)/.ready: $(SOURCES) scripts/setup.sh
 	@touch $@
 
 test: setup ## all tests
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 check: setup ## ruff and mypy
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,6 +38,15 @@ TRAIN = [*MODEL, "--max-tokens", "400", "--log-format", "json", "--log-interval"
 RECORD = ["--user-dir", str(RECORDING), "--criterion", "recording"]
 
 
+def parse(lines: Iterable[str]) -> list[dict]:
+    """Lines of JSON. Of a process that was killed, or still runs, the last may be half a line."""
+    found = []
+    for line in lines:
+        with contextlib.suppress(json.JSONDecodeError):
+            found.append(json.loads(line))
+    return found
+
+
 class Done:
     """What a command printed."""
 
@@ -51,7 +61,7 @@ class Done:
     def logged(self, tag: str) -> list[dict]:
         """The lines that fairseq logged as JSON under a tag: train_inner, train, valid."""
         lines = (line.split(f"| {tag} | ", 1) for line in self.out.splitlines())
-        return [json.loads(line[1]) for line in lines if len(line) == 2]
+        return parse(line[1] for line in lines if len(line) == 2)
 
     @property
     def losses(self) -> dict[int, float]:
@@ -110,7 +120,7 @@ def plugin(*arguments: object, code: int = 0) -> Done:
 
 def read_record(folder: Path) -> list[dict]:
     """The batches that a training saw, of all ranks, in their order."""
-    return [json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    return parse(line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines())
 
 
 def backwards(line: str) -> str:

@@ -1,7 +1,7 @@
 """A user dir for the tests: the plugin, and a criterion that writes down what it is given.
 
 Every batch of the trainer becomes a line of JSON in $RECORD/RANK.jsonl: whether it is for training, the numbers of its
-pairs, and their tokens without padding.
+pairs, and their tokens without padding. A process that is killed may leave half a line.
 """
 
 import json
@@ -33,7 +33,7 @@ class RecordingCriterion(LabelSmoothedCrossEntropyCriterion):
             "plain": sample.get("pieces"),
         }
         with (Path(os.environ["RECORD"]) / f"{rank}.jsonl").open("a") as file:
-            file.write(json.dumps(record) + "\n")
+            file.write("\n" + json.dumps(record))
         return loss, size, logged
 
 
