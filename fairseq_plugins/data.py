@@ -69,6 +69,11 @@ def languages(options: argparse.Namespace) -> tuple[str, str]:
     return options.source_lang, options.target_lang
 
 
+def sides(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
+    """src and tgt, as options name them, with their languages."""
+    return ("src", options.source_lang), ("tgt", options.target_lang)
+
+
 def preparation(options: argparse.Namespace, language: str) -> Preparation:
     return Preparation(language, options.normalize, options.tokenize, options.lowercase)
 
@@ -86,7 +91,7 @@ def texts(options: argparse.Namespace) -> Iterator[tuple[Path, str, str]]:
 
 def check_options(options: argparse.Namespace, merges: bool) -> None:
     """What was named is there and can be used, before the long work begins."""
-    for side, language in zip(("src", "tgt"), languages(options), strict=True):
+    for side, language in sides(options):
         codes, model = getattr(options, f"{side}_codes") or options.codes, getattr(options, f"{side}_unigram", None)
         if bool(codes) + bool(model) + bool(getattr(options, "merges", None)) != 1:
             others = f", --merges, or --{side}-unigram" if merges else ""
@@ -128,7 +133,7 @@ def new_folder(options: argparse.Namespace) -> Iterator[Path]:
 def finish(options: argparse.Namespace, folder: Path) -> None:
     """Codes or models, the record of the preparation and dictionaries; and a word on what was made."""
     write_preparation(folder, *(preparation(options, language) for language in languages(options)))
-    for side, language in zip(("src", "tgt"), languages(options), strict=True):
+    for side, language in sides(options):
         codes, model = getattr(options, f"{side}_codes") or options.codes, getattr(options, f"{side}_unigram", None)
         if getattr(options, "merges", None):
             text = DataFolder(folder, *languages(options)).text("train", language)
@@ -144,14 +149,12 @@ def finish(options: argparse.Namespace, folder: Path) -> None:
             if 0 in counts:
                 raise InputError(f"{prefix}.{languages(options)[counts.index(0)]} is empty")
             if counts[0] != counts[1]:
-                names = " and ".join(
-                    f"{getattr(options, f'{split}pref')}.{language}" for language in languages(options)
-                )
+                names = " and ".join(f"{prefix}.{language}" for language in languages(options))
                 raise InputError(
                     f"{names} have {counts[0]} and {counts[1]} lines: they must be translations, line by line"
                 )
             print(f"{split}: {counts[0]} pairs")
-    for side, language in zip(("src", "tgt"), languages(options), strict=True):
+    for side, language in sides(options):
         if given := getattr(options, f"{side}dict"):
             shutil.copyfile(given, folder / f"dict.{language}.txt")
     write_dictionaries(options, made)
@@ -166,15 +169,10 @@ def learn_codes(text: Path, codes: Path, merges: int) -> None:
 
 def write_dictionaries(options: argparse.Namespace, folder: DataFolder) -> None:
     """Those that were not handed in, of the training text."""
-    wanted = {
-        language
-        for side, language in zip(("src", "tgt"), (folder.source, folder.target), strict=True)
-        if not getattr(options, f"{side}dict", None)
-    }
     counts = {
         language: count_side(options, folder, side, language)
-        for side, language in zip(("src", "tgt"), (folder.source, folder.target), strict=True)
-        if language in wanted
+        for side, language in (("src", folder.source), ("tgt", folder.target))
+        if not getattr(options, f"{side}dict", None)
     }
     if options.joined_dictionary and counts:
         if len(counts) < 2:

@@ -9,6 +9,7 @@ import pytest
 from bpe_dropout import Segmenter
 from tests.fairseq_plugins.conftest import MODEL, OURS, PLUGIN, load_symbols, run, run_both
 
+TRANSLATE = ["MOVED", *OURS, "--path", "checkpoints/checkpoint_last.pt", "--beam", "2", "--max-len-b", "20", "--cpu"]
 RAW = ["Don't ask: It is here.", 'A "word" in   quotes', "Nothing"]
 
 
@@ -54,21 +55,10 @@ def hypotheses(out: str, kind: str) -> dict[int, str]:
 
 
 def test_generate(model):
-    arguments = [
-        "MOVED",
-        *OURS,
-        "--path",
-        "checkpoints/checkpoint_last.pt",
-        "--beam",
-        "2",
-        "--max-len-b",
-        "20",
-        "--cpu",
-    ]
     valid, train, removed = run_both(
-        ("fairseq-generate", *arguments, "--gen-subset", "valid", {"cwd": model}),
-        ("fairseq-generate", *arguments, "--gen-subset", "train", {"cwd": model}),
-        ("fairseq-generate", *arguments, "--gen-subset", "test", "--remove-bpe", "--sacrebleu", {"cwd": model}),
+        ("fairseq-generate", *TRANSLATE, "--gen-subset", "valid", {"cwd": model}),
+        ("fairseq-generate", *TRANSLATE, "--gen-subset", "train", {"cwd": model}),
+        ("fairseq-generate", *TRANSLATE, "--gen-subset", "test", "--remove-bpe", "--sacrebleu", {"cwd": model}),
     )
     for done, lines in ((valid, 53), (train, 600)):  # no sentence is lost
         assert hypotheses(done.out, "S").keys() == hypotheses(done.out, "D").keys() == set(range(lines))
@@ -81,20 +71,9 @@ def test_generate(model):
 
 
 def test_interactive(model, raw, corpus):
-    arguments = [
-        "MOVED",
-        *OURS,
-        "--path",
-        "checkpoints/checkpoint_last.pt",
-        "--beam",
-        "2",
-        "--max-len-b",
-        "20",
-        "--cpu",
-    ]
     done, tokenized = run_both(
-        ("fairseq-interactive", *arguments, {"cwd": model, "stdin": "".join(f"{line}\n" for line in RAW)}),
-        ("fairseq-interactive", *arguments, "--tokenizer", "moses", "--source-lang", "en", "--target-lang", "xx",
+        ("fairseq-interactive", *TRANSLATE, {"cwd": model, "stdin": "".join(f"{line}\n" for line in RAW)}),
+        ("fairseq-interactive", *TRANSLATE, "--tokenizer", "moses", "--source-lang", "en", "--target-lang", "xx",
          {"cwd": model, "stdin": "IT is here.\n"}),
     )  # fmt: skip
     segmenter = Segmenter.from_codes(corpus.codes["en"])
