@@ -5,8 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard bpe_dropout/core/*.h bpe_dropout/core/*.cpp)
 
+REPRODUCE := $(BIN)/python -m scripts.reproduce
+PROFILE ?= local
+SEED ?= 1
+
 .DEFAULT_GOAL := help
-.PHONY: help setup test check bench sanitize clean
+.PHONY: help setup test check bench sanitize list plan smoke-base clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -34,5 +38,19 @@ bench: setup ## speed against other tools and stock fairseq, written to experime
 sanitize: setup ## the core's tests and a fuzz, under the address and undefined-behaviour sanitizers
 	@sh scripts/sanitize.sh $(VENV)
 
+list: setup ## the targets of the reproduction, such as demo and iwslt15-en-vi, and what they need
+	@$(REPRODUCE) list
+
+plan: setup ## what TARGET would do: make plan TARGET=iwslt15-en-vi
+	@$(REPRODUCE) plan $(TARGET)
+
+smoke-base: setup ## builds Transformer base for every direction and system of the paper, and takes two updates
+	$(BIN)/pytest tests/scripts/test_base.py --all-directions -n auto --maxprocesses 4
+
 clean: ## remove everything that was built
 	rm -rf $(VENV) build dist *.egg-info bpe_dropout/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# Whatever has no rule above is a target of the reproduction, or a mistake, which is said.
+.DEFAULT:
+	@$(MAKE) --silent --no-print-directory setup
+	@$(REPRODUCE) run $@ --profile $(PROFILE) --seed $(SEED) -- $(ARGUMENTS)

@@ -24,7 +24,8 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -250,24 +251,24 @@ def run_apply(options: argparse.Namespace) -> None:
         progress.close()
 
 
-def run_learn(options: argparse.Namespace) -> None:
+def run_learn(options: argparse.Namespace, progress: Callable[[range], Iterable[int]] | None = None) -> None:
+    """Learns merges. `progress` goes through the numbers of the merges; by default a bar does, on a terminal."""
     if options.symbols < 1:
         raise InputError(f"the number of merges is 1 or more, not {options.symbols}")
-    # Without a terminal the learner's own progress bar is silent. To be set before it is imported.
-    if not sys.stderr.isatty():
-        os.environ["TQDM_DISABLE"] = "1"
     from subword_nmt import learn_bpe
 
     counts = count_words(options.input)
     if not any(len(word) > 1 for word in counts):
         raise InputError(f"{options.input or 'standard input'}: there is no word of two characters to learn from")
     learned = io.StringIO()
+    kept = learn_bpe.get_vocabulary, learn_bpe.tqdm
     # The words are counted already, in no time; the learner takes them in place of what it would count.
-    count_itself, learn_bpe.get_vocabulary = learn_bpe.get_vocabulary, lambda *_: Counter(counts)
+    learn_bpe.get_vocabulary = lambda *_: Counter(counts)
+    learn_bpe.tqdm = progress or partial(learn_bpe.tqdm, disable=None)
     try:
         learn_bpe.learn_bpe(None, learned, options.symbols, options.min_frequency, total_symbols=options.total_symbols)
     finally:
-        learn_bpe.get_vocabulary = count_itself
+        learn_bpe.get_vocabulary, learn_bpe.tqdm = kept
     with open_output(options.output) as out:
         write(out, learned.getvalue().encode())
 

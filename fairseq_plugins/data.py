@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 from bpe_dropout import Corpus, Dictionary, InputError, cli
 from bpe_dropout.cli import TerminalLine
@@ -220,11 +221,21 @@ def read_lines(path: Path) -> Iterator[str]:
                 ) from None
 
 
-def prepare_text(path: Path, to: Path, steps: Preparation) -> None:
+class Shown(Protocol):
+    """A line of progress."""
+
+    def show(self, text: str) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+def prepare_text(
+    path: Path, to: Path, steps: Preparation, progress: Shown | None = None, processes: int | None = None
+) -> None:
     lines = read_lines(path)
     chunks = iter(lambda: list(islice(lines, _LINES)), [])
-    progress, done = TerminalLine(), 0
-    with multiprocessing.Pool(initializer=_set_preparation, initargs=(steps,)) as pool, to.open("wb") as out:
+    progress, done = progress or TerminalLine(), 0
+    with multiprocessing.Pool(processes, initializer=_set_preparation, initargs=(steps,)) as pool, to.open("wb") as out:
         for prepared in pool.imap(_prepare, chunks):
             out.write("".join(line + "\n" for line in prepared).encode())
             done += len(prepared)

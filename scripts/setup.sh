@@ -41,7 +41,7 @@ if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
   fi
 fi
 echo "setup: installing the project and what it needs into $venv (a minute or two)"
-$pip --editable '.[dev,fairseq]'
+$pip --editable '.[dev,fairseq,reproduction]'
 if ! "$venv/bin/python" -c 'import fairseq' 2>/dev/null; then
   echo "setup: building fairseq (two minutes)"
   # Without isolation and dependencies: an isolated build would fetch a second torch, of several GB. What matters for

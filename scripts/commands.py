@@ -1,0 +1,115 @@
+"""Runs a long command: its output goes to a log, somebody watches the log, and nothing outlives who started it.
+
+A command that fails ends in an error with the end of its log. A second start of what still runs is refused: the
+command holds a lock for as long as it lives, even if who started it was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bpe_dropout import InputError
+
+_POLL = 0.2
+TAIL = 15
+
+
+def run_logged(
+    command: Sequence[str],
+    log: Path,
+    watch: Callable[[str], bool] = lambda line: False,
+    environment: Mapping[str, str] | None = None,
+    output: Path | None = None,
+) -> bool:
+    """Runs a command; `watch` sees each line of its log, and may say that it is enough. True if it did.
+
+    Standard error goes to the log, and standard output too, or to `output`.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with locked(log.with_suffix(".lock")) as lock, log.open("ab") as out, log.open("rb") as seen:
+        seen.seek(0, os.SEEK_END)
+        out.write(f"$ {' '.join(command)}\n".encode())
+        out.flush()
+        with contextlib.ExitStack() as stack:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stack.enter_context(output.open("wb")) if output else out,
+                stderr=out,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+                pass_fds=(lock,),
+            )
+            try:
+                enough = follow(process, seen, watch)
+            finally:
+                stop(process)
+    if not enough and process.returncode != 0:
+        raise InputError(f"{command[0]} failed with {process.returncode}. The end of {log}:\n{end_of(log)}")
+    return enough
+
+
+def follow(process: subprocess.Popen[bytes], log: object, watch: Callable[[str], bool]) -> bool:
+    rest = b""
+    while True:
+        ended = process.poll() is not None
+        rest += log.read()  # type: ignore[attr-defined]
+        *lines, rest = rest.split(b"\n")
+        if any([watch(line.decode(errors="replace")) for line in lines]):
+            return True
+        if ended:
+            return False
+        time.sleep(_POLL)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Ends a command and what it started, if it has not ended."""
+    if process.poll() is not None:
+        return
+    for number, seconds in ((signal.SIGTERM, 15), (signal.SIGKILL, 15)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+            break
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[int]:
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"this is being done already, by another process, which holds {path}") from None
+        os.set_inheritable(file.fileno(), True)
+        yield file.fileno()
+
+
+def end_of(log: Path, lines: int = TAIL) -> str:
+    return "\n".join(log.read_text("utf-8", errors="replace").rstrip().split("\n")[-lines:])
+
+
+def exit_on_signals() -> None:
+    """So that a stage that is asked to end ends what it started."""
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)

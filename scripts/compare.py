@@ -1,0 +1,81 @@
+"""Compares systems by paired bootstrap, SacreBLEU's own: python -m scripts.compare RUN ... --output FILE
+
+Every two systems of a group are compared, on 1000 resampled test sets. Writes for each pair the difference of BLEU, the
+probability that chance alone would have made it (p), and whether that is below 0.05; and the best system with those
+that are not significantly worse, which is what the paper prints in bold.
+"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import sacrebleu
+from sacrebleu.significance import PairedTest
+
+from bpe_dropout import InputError
+
+from .corpora import CONFIGS
+from .runs import Run, plan_run
+from .score import bleu_of, read_both
+from .stage import Stage, read_json, write_json
+
+SAMPLES = 1000
+LEVEL = 0.05
+
+
+def main() -> None:
+    stage = Stage(__doc__)
+    stage.add_argument("runs", nargs="+", metavar="RUN", help="runs of one group")
+    stage.add_argument("--folder", type=Path, default=Path("experiments/runs"), metavar="FOLDER", help="of all runs")
+    stage.add_argument("--references", type=Path, required=True, metavar="FILE", help="the untokenized test text")
+    stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="the comparison")
+    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
+    options = stage.parse()
+    runs = [Run.parse(name) for name in options.runs]
+    if len({run.group for run in runs}) != 1:
+        raise InputError("only runs that differ in nothing but their method can be compared")
+    plan = plan_run(runs[0], options.configs)
+    texts, references = {}, list[str]()
+    for run in runs:
+        texts[run.name], references = read_both(options.folder / run.name / "test.txt", options.references)
+    scores = {run.name: read_json(options.folder / run.name / "result.json")["bleu"] for run in runs}
+    comparison = {"group": runs[0].group, "bleu": scores, **compare(texts, references, bleu_of(plan), scores)}
+    write_json(options.output, comparison)
+
+
+def compare(texts: dict[str, list[str]], references: list[str], bleu: Any, scores: dict[str, float]) -> dict[str, Any]:
+    pairs = []
+    signature = ""
+    for first, second in itertools.combinations(texts, 2):
+        test = PairedTest(
+            [(first, texts[first]), (second, texts[second])],
+            {"BLEU": bleu},
+            [references],
+            test_type="bs",
+            n_samples=SAMPLES,
+        )
+        signatures, results = test()
+        signature = str(signatures["BLEU"])
+        p = results["BLEU"][1].p_value
+        pairs.append(
+            {
+                "systems": [first, second],
+                "difference": scores[second] - scores[first],
+                "p": p,
+                "significant": p is not None and p < LEVEL,
+            }
+        )
+    return {"signature": signature, "pairs": pairs, "best": best(scores, pairs), "sacrebleu": sacrebleu.__version__}
+
+
+def best(scores: dict[str, float], pairs: list[dict[str, Any]]) -> list[str]:
+    """The best system, and those whose difference from it is not significant."""
+    top = max(scores, key=lambda name: scores[name])
+    worse = {name for pair in pairs if top in pair["systems"] and pair["significant"] for name in pair["systems"]}
+    return [name for name in scores if name == top or name not in worse]
+
+
+if __name__ == "__main__":
+    main()

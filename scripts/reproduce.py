@@ -1,0 +1,280 @@
+"""The reproduction, from the front door: make calls this.
+
+    python -m scripts.reproduce list               every target, and what it needs
+    python -m scripts.reproduce plan TARGET        what would be done
+    python -m scripts.reproduce run TARGET         does it; what is finished is not done again
+
+TARGET is one of the list, or the name of a run. The work itself is in experiments/Snakefile and scripts/; everything
+after `--` goes to Snakemake as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from bpe_dropout import InputError
+
+from .corpora import CONFIGS, ROOT
+from .runs import Plan, Run, Target, find_target, find_targets, plan_run
+from .stage import Stage, describe_time, read_json
+
+RUNS, COMPARISONS, RESULTS = (Path("experiments") / name for name in ("runs", "comparisons", "results"))
+PROFILES = ROOT / "experiments" / "profiles"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    stage = Stage(__doc__)
+    stage.add_argument("command", choices=("list", "plan", "run"), help="see above")
+    stage.add_argument("target", nargs="?", metavar="TARGET", help="what to do")
+    stage.add_argument("--profile", default="local", metavar="NAME", help="local or slurm, or a folder (%(default)s)")
+    stage.add_argument("--seed", type=int, default=1, metavar="N", help="of the runs (default: %(default)s)")
+    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
+    stage.add_argument("--directory", type=Path, default=Path(), metavar="FOLDER", help="where data and runs are kept")
+    given = sys.argv[1:] if arguments is None else arguments
+    mine, more = list(given), list[str]()
+    if "--" in mine:
+        cut = mine.index("--")
+        mine, more = mine[:cut], mine[cut + 1 :]
+    options = stage.parse(mine)
+    options.configs = options.configs.resolve()
+    if options.command == "list":
+        print(show_list(options.configs))
+        return 0
+    if not options.target:
+        raise InputError("name a target: `make list` shows them")
+    target = find_target(options.target, options.configs, options.seed)
+    return run_target(target, options, more)
+
+
+def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> int:
+    plans = {run.name: plan_run(run, options.configs) for run in target.runs}
+    command = snakemake(target, options, more)
+    options.directory.mkdir(parents=True, exist_ok=True)
+    if options.command == "plan":
+        print(show_plan(target, list(plans.values())), flush=True)
+        return subprocess.run(command).returncode
+    os.chdir(options.directory)
+    with open(".reproduction.lock", "ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"a reproduction is running in {Path().resolve()} already; wait for it, or end it"
+            ) from None
+        print(show_plan(target, list(plans.values())), flush=True)
+        code = run_quietly(command)
+    finished = [run for run in target.runs if (RUNS / run.name / "result.json").is_file()]
+    keep_results(target)
+    if finished:
+        print("\n" + show_results(target, options.configs))
+    if code:
+        print(
+            f"\n{target.name} is not finished: a stage has failed, see above. The logs are in "
+            f"{Path('experiments/logs').resolve()}; the next `make {target.name}` goes on from here.",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+# What Snakemake says of itself. What stages say, errors, and how many steps are done, is left.
+NOISE = re.compile(
+    r"Using profile |Assuming unrestricted |Building DAG|Using shell: |Provided cores: |Rules claiming more|"
+    r"Select jobs to|Execute \d+ jobs?\.|\[\w{3} \w{3} +\d+ [\d:]+ \d{4}\]$|Finished jobid: |Job stats:|job +count|"
+    r"-+  -+|[a-z]+ +\d+$|Complete log|Nothing to be done|\s*$"
+)
+
+
+def run_quietly(command: list[str]) -> int:
+    """Runs Snakemake, and shows what of its output is of use. Ctrl-C reaches it, too: it ends its stages first."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert process.stdout
+    while True:
+        try:
+            for line in process.stdout:
+                if not NOISE.match(line.decode(errors="replace")):
+                    sys.stdout.buffer.write(line)
+                    sys.stdout.flush()
+            return process.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> list[str]:
+    profile = PROFILES / options.profile if (PROFILES / options.profile).is_dir() else Path(options.profile).resolve()
+    if not (profile / "config.yaml").is_file():
+        there = ", ".join(sorted(path.name for path in PROFILES.iterdir()))
+        raise InputError(f"there is no profile {options.profile}: it is one of {there}, or a folder with a config.yaml")
+    settings = [f"configs={options.configs}", *(["slurm=1"] if "slurm" in profile.name else [])]
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "experiments" / "Snakefile")]
+    command += ["--directory", str(options.directory.resolve()), "--profile", str(profile), "--config", *settings]
+    if options.command == "plan":
+        command += ["--dry-run"]
+    return [*command, *more, "--", *goals(target)]
+
+
+def goals(target: Target) -> list[str]:
+    """The files that a target is made of."""
+    results = [str(RUNS / run.name / "result.json") for run in target.runs]
+    return results + [str(comparison_of(group)) for group in target.groups if len(group) > 1]
+
+
+def comparison_of(group: tuple[Run, ...]) -> Path:
+    return COMPARISONS / group[0].group / f"{'+'.join(run.name.split('.')[-3] for run in group)}.json"
+
+
+def keep_results(target: Target) -> None:
+    """Results are small, and may be published: they are kept where git sees them. Translations are not."""
+    for source in map(Path, goals(target)):
+        if source.is_file():
+            name = source.parent.name if source.name == "result.json" else f"{source.parent.name}.{source.stem}"
+            kept = RESULTS / ("comparisons" if source.name != "result.json" else "") / f"{name}.json"
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, kept)
+
+
+# What is shown.
+
+
+def show_list(configs: Path) -> str:
+    rows = [["target", "what it is", "runs", "download", "disk", "training"]]
+    for target in find_targets(configs).values():
+        plans = [plan_run(run, configs) for run in target.runs]
+        times = describe_time(sum(seconds_of(plan) for plan in plans))
+        device = "GPU" if any(plan.model.gpu for plan in plans) else "core"
+        sizes = [size(bytes_of(plans)), size(disk_of(plans))]
+        row = [target.name, target.title, str(len(plans)), *sizes, f"{times} of a {device}"]
+        rows.append(row)
+    return "\n".join(
+        [
+            align(rows),
+            "",
+            "`make plan TARGET=iwslt15-en-vi` shows what would be done, `make iwslt15-en-vi` does it. Training is what",
+            "the most updates would take on one device at the speed in configs/models (for GPUs a guess, not measured).",
+            "+ ?: some sizes are not known.",
+        ]
+    )
+
+
+def seconds_of(plan: Plan) -> float:
+    return plan.updates * plan.batch / plan.model.tokens_a_second
+
+
+def bytes_of(plans: list[Plan]) -> tuple[float, bool]:
+    """What is downloaded, and whether all of it is known."""
+    files = {name: download for plan in plans for name, download in plan.corpus.downloads.items()}
+    return sum(one.bytes or 0 for one in files.values()), all(one.bytes for one in files.values())
+
+
+def disk_of(plans: list[Plan]) -> tuple[float, bool]:
+    """Downloads, texts (about three times their packed size, three times over), and checkpoints with optimizer."""
+    downloads, known = bytes_of(plans)
+    checkpoints = sum((plan.model.average + 4) * plan.model.parameters * 12e6 for plan in plans)
+    return 6 * downloads + checkpoints, known
+
+
+def size(found: tuple[float, bool]) -> str:
+    number, known = found
+    text = f"{number / 1e9:.1f} GB" if number >= 1e9 else f"{number / 1e6:.0f} MB"
+    return text if known else f"{text} + ?"
+
+
+def show_plan(target: Target, plans: list[Plan]) -> str:
+    lines = [f"{target.name}: {target.title}"]
+    for plan in plans:
+        p = plan.dropout
+        lines.append(
+            f"  {plan.run.name}: vocabulary {' / '.join(f'{name} {v}' for name, v in plan.vocabularies.items())}, "
+            f"p {p['src']:g} / {p['tgt']:g}, batches of {plan.batch} source tokens, at most {plan.updates} updates"
+        )
+    return "\n".join(lines)
+
+
+def show_results(target: Target, configs: Path) -> str:
+    blocks = []
+    for group in target.groups:
+        comparison = read_json(comparison_of(group)) if comparison_of(group).is_file() else None
+        rows = [["", "method", "BLEU", "chrF", "updates", "src ratio", "tgt ratio", "against the first"]]
+        first = group[0].name
+        for run in group:
+            path = RUNS / run.name / "result.json"
+            if not path.is_file():
+                rows.append(["", method_of(run), "not finished", "", "", "", "", ""])
+                continue
+            result = read_json(path)
+            against = "" if run.name == first else significance(comparison, first, run.name)
+            marked = "*" if comparison and run.name in comparison["best"] else ""
+            ratios = [f"{ratio:.3f}" if ratio else "" for ratio in result["length ratios"].values()]
+            row = [marked, method_of(run), f"{result['bleu']:.2f}", f"{result['chrf']:.2f}", str(result["updates"])]
+            rows.append([*row, *ratios, against])
+        blocks.append(f"{group[0].group}\n{align(rows)}")
+        finished = [run for run in group if (RUNS / run.name / "result.json").is_file()]
+        if finished:
+            result = read_json(RUNS / finished[0].name / "result.json")
+            blocks[-1] += f"\n{result['bleu signature']}"
+        if comparison:
+            blocks[-1] += (
+                "\n* the best, and those whose difference from it is not significant (paired bootstrap, p < 0.05)"
+            )
+    blocks += [shown] if (shown := show_segmentation(target, configs)) else []
+    where = [f"translations, checkpoints, logs: {RUNS.resolve()}/RUN", f"results: {RESULTS.resolve()}"]
+    return "\n\n".join([*blocks, "\n".join(where)])
+
+
+def significance(comparison: dict[str, Any] | None, first: str, second: str) -> str:
+    for pair in comparison["pairs"] if comparison else ():
+        if pair["systems"] == [first, second]:
+            mark = "significant" if pair["significant"] else "not significant"
+            return f"{pair['difference']:+.2f}, p = {pair['p']:.3f}, {mark}"
+    return ""
+
+
+def method_of(run: Run) -> str:
+    return run.name.split(".")[-3]
+
+
+def show_segmentation(target: Target, configs: Path) -> str:
+    """One sentence of the training text, as a run with dropout saw it in its first three epochs."""
+    for run in target.runs:
+        plan = plan_run(run, configs)
+        folder = Path("data/folders") / plan.folder
+        if plan.dropout["src"] and folder.is_dir():
+            return segmentation(plan, folder)
+    return ""
+
+
+def segmentation(plan: Plan, folder: Path) -> str:
+    from bpe_dropout import Segmenter
+
+    text = folder / f"train.{'-'.join(plan.corpus.pair)}.{plan.run.source}"
+    with text.open(encoding="utf-8") as file:
+        number, line = next(
+            ((number, line) for number, line in enumerate(file) if 7 <= len(line.split()) <= 14), (0, "")
+        )
+    segmenter = Segmenter.from_codes(folder / f"codes.{plan.run.source}")
+    rows = [["plain BPE", " ".join(segmenter.segment(line.strip()))]]
+    for epoch in (1, 2, 3):
+        drawn = segmenter.segment(
+            line.strip(), dropout=plan.dropout["src"], seed=plan.run.seed, epoch=epoch, sentence=number
+        )
+        rows.append([f"epoch {epoch}", " ".join(drawn)])
+    return f"Sentence {number + 1} of the training text in three epochs of {plan.run.name}:\n{align(rows)}"
+
+
+def align(rows: list[list[str]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,320 @@
+"""Runs and targets: what there is to do, worked out from the YAML files alone.
+
+A run's name says all that sets it apart, and reads like a path:
+
+    iwslt15.en-vi.bpe-dropout.base.seed1               dataset, direction, method, model, seed
+    wmt14.en-fr.500k.cased.v32000.bpe.base.seed1       a subset, letters as they are, another vocabulary size
+    wmt14.en-fr.500k.bpe-dropout-p30.base.seed1        p = 0.30
+
+What it needs, from the text to the checkpoint, has a name of its own, so that runs share it. Everything here decides;
+nothing is read but the YAML files, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bpe_dropout import InputError
+
+from .corpora import CONFIGS, Corpus, Experiment, Training, read_corpora
+from .settings import read_settings
+
+
+@dataclass(frozen=True)
+class Method:
+    """configs/methods: how text is segmented in training."""
+
+    title: str
+    kind: str  # bpe or unigram: what is learned
+    dropout: list[str] = field(default_factory=list)  # the sides with BPE-dropout: src, tgt
+    nbest: int = 64
+    alpha: float = 0.1
+    unit: str = "word"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("bpe", "unigram"):
+            raise InputError(f"kind is bpe or unigram, not {self.kind}")
+        if not set(self.dropout) <= {"src", "tgt"}:
+            raise InputError(f"dropout names sides, src and tgt, not {', '.join(self.dropout)}")
+        if self.unit not in ("word", "sentence"):
+            raise InputError(f"unit is word or sentence, not {self.unit}")
+
+
+@dataclass(frozen=True)
+class Model:
+    """configs/models: the arguments of fairseq-train, and how long to train."""
+
+    title: str
+    fairseq: dict[str, Any]
+    batch: int  # source tokens, where the corpus says nothing
+    updates: int  # at most, where the corpus says nothing
+    interval: int  # updates from one checkpoint, with dev BLEU, to the next
+    tokens_at_once: int  # source tokens that one GPU holds; more are reached by accumulating gradients
+    parameters: float  # in millions, for the disk that checkpoints take
+    tokens_a_second: float  # source tokens, to guess how long a training takes
+    patience: int = 10  # checkpoints without a better dev BLEU, at least
+    patience_share: float = 0.25  # and at least this share of all that there were
+    average: int = 5
+    dev_beam: int = 4
+    threads: int = 8  # CPU cores of a training
+    gpu: bool = True  # whether it is meant for a GPU
+    memory: int = 16000  # megabytes
+
+
+@cache
+def read_method(name: str, configs: Path = CONFIGS) -> Method:
+    return read_settings(named(configs, "methods", name), Method)
+
+
+@cache
+def read_model(name: str, configs: Path = CONFIGS) -> Model:
+    return read_settings(named(configs, "models", name), Model)
+
+
+def named(configs: Path, kind: str, name: str) -> Path:
+    path = configs / kind / f"{name}.yaml"
+    if not path.is_file():
+        there = ", ".join(sorted(one.name.removesuffix(".yaml") for one in path.parent.glob("*.yaml")))
+        raise InputError(f"there is no {name} in {path.parent}; there are {there}")
+    return path
+
+
+@dataclass(frozen=True)
+class Run:
+    dataset: str
+    source: str
+    target: str
+    method: str
+    model: str
+    seed: int = 1
+    subset: str = ""
+    cased: bool = False
+    vocabulary: int | None = None  # other than the corpus's
+    p: int | None = None  # in hundredths, other than the languages'
+
+    @property
+    def direction(self) -> str:
+        return f"{self.source}-{self.target}"
+
+    @property
+    def text_options(self) -> list[str]:
+        vocabulary = [f"v{self.vocabulary}"] if self.vocabulary else []
+        return [*([self.subset] if self.subset else []), *(["cased"] if self.cased else []), *vocabulary]
+
+    @property
+    def name(self) -> str:
+        method = self.method + (f"-p{self.p}" if self.p is not None else "")
+        return ".".join([self.dataset, self.direction, *self.text_options, method, self.model, f"seed{self.seed}"])
+
+    @property
+    def group(self) -> str:
+        """What is compared with what: the name without the method."""
+        return ".".join([self.dataset, self.direction, *self.text_options, self.model, f"seed{self.seed}"])
+
+    @classmethod
+    def parse(cls, name: str) -> Run:
+        """
+        >>> Run.parse("wmt14.en-fr.500k.cased.bpe-dropout-p30.base.seed2").p
+        30
+        """
+        pattern = (
+            r"(?P<dataset>[a-z0-9]+)\.(?P<source>[a-z]+)-(?P<target>[a-z]+)(?:\.(?P<subset>(?!cased\b|v\d)[0-9][a-z0-9]*))?"
+            r"(?P<cased>\.cased)?(?:\.v(?P<vocabulary>\d+))?\.(?P<method>[a-z-]+?)(?:-p(?P<p>\d+))?"
+            r"\.(?P<model>[a-z0-9]+)\.seed(?P<seed>\d+)"
+        )
+        found = re.fullmatch(pattern, name)
+        if not found:
+            raise InputError(f"{name} is not the name of a run, such as iwslt15.en-vi.bpe-dropout.base.seed1")
+        fields = found.groupdict()
+        return cls(
+            **{key: fields[key] for key in ("dataset", "source", "target", "method", "model")},
+            seed=int(fields["seed"]),
+            subset=fields["subset"] or "",
+            cased=bool(fields["cased"]),
+            vocabulary=int(fields["vocabulary"]) if fields["vocabulary"] else None,
+            p=int(fields["p"]) if fields["p"] is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run with all its settings."""
+
+    run: Run
+    corpus: Corpus
+    method: Method
+    model: Model
+    vocabularies: dict[str, int]  # by language
+    dropout: dict[str, float]  # by side
+    batch: int
+    updates: int
+    interval: int
+
+    @property
+    def raw(self) -> str:
+        """The text, in plain form: iwslt15.en-vi, wmt14.en-fr.250k."""
+        return ".".join([self.corpus.name, *([self.run.subset] if self.run.subset else [])])
+
+    @property
+    def words(self) -> str:
+        return self.raw + (".cased" if self.run.cased else "")
+
+    @property
+    def folder(self) -> str:
+        """The data folder, for both directions: wmt14.en-fr.250k.bpe.en4000-fr4000."""
+        sizes = "-".join(f"{language}{size}" for language, size in self.vocabularies.items())
+        return f"{self.words}.{self.method.kind}.{sizes}"
+
+    @property
+    def preparation(self) -> dict[str, bool]:
+        steps = self.corpus.prepare
+        return {
+            "normalize": steps.normalize,
+            "tokenize": steps.tokenize,
+            "lowercase": steps.lowercase and not self.run.cased,
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """For the record of the run: everything that was chosen."""
+        return {
+            "corpus": self.corpus.name,
+            "subset": self.run.subset,
+            "preparation": self.preparation,
+            "source": self.run.source,
+            "target": self.run.target,
+            "method": vars(self.method),
+            "vocabularies asked for": self.vocabularies,
+            "dropout": self.dropout,
+            "model": {**vars(self.model)},
+            "batch of source tokens asked for": self.batch,
+            "updates at most": self.updates,
+            "interval": self.interval,
+            "seed": self.run.seed,
+        }
+
+
+def plan_run(run: Run, configs: Path = CONFIGS) -> Plan:
+    corpus = find_corpus(run, configs)
+    method, model = read_method(run.method, configs), read_model(run.model, configs)
+    if run.subset and run.subset not in corpus.subsets:
+        there = ", ".join(corpus.subsets) or "none"
+        raise InputError(f"{corpus.name} has no subset {run.subset}; there are {there}")
+    if run.p is not None and (not method.dropout or run.p > 100):
+        raise InputError(f"{run.name}: p is for a method with dropout, in hundredths from 0 to 100")
+    subset = corpus.subsets.get(run.subset)
+    vocabularies = {
+        name: run.vocabulary or (subset.vocabulary if subset else language.vocabulary)
+        for name, language in corpus.languages.items()
+    }
+    dropout = {
+        side: (corpus.languages[language].dropout if run.p is None else run.p / 100) if side in method.dropout else 0.0
+        for side, language in (("src", run.source), ("tgt", run.target))
+    }
+    training = (subset or corpus).training.get(run.model, Training())
+    return Plan(
+        run,
+        corpus,
+        method,
+        model,
+        vocabularies,
+        dropout,
+        batch=training.batch or model.batch,
+        updates=training.updates.get(run.direction, {}).get(run.method, model.updates),
+        interval=training.interval or model.interval,
+    )
+
+
+def find_corpus(run: Run, configs: Path) -> Corpus:
+    corpora = read_corpora(configs)
+    for pair in (run.direction, f"{run.target}-{run.source}"):
+        if f"{run.dataset}.{pair}" in corpora:
+            return corpora[f"{run.dataset}.{pair}"]
+    raise InputError(f"there is no corpus of {run.dataset} with {run.direction} in {configs}/corpora")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What `make NAME` does: groups of runs that are compared with each other."""
+
+    name: str
+    title: str
+    groups: tuple[tuple[Run, ...], ...]
+
+    @property
+    def runs(self) -> list[Run]:
+        return [run for group in self.groups for run in group]
+
+
+MAIN = ("iwslt15", "iwslt17", "wmt14", "aspec")  # the paper's table of main results
+
+
+def find_targets(configs: Path = CONFIGS, seed: int = 1) -> dict[str, Target]:
+    """All targets: of each experiment (iwslt15-en-vi, iwslt15-en-vi-cased), of each dataset (iwslt15), and `paper`."""
+    targets: dict[str, Target] = {}
+    for corpus in read_corpora(configs).values():
+        for experiment in corpus.experiments:
+            for direction in experiment.directions:
+                group = tuple(runs_of(corpus, experiment, direction, seed))
+                suffix = f"-{experiment.name}" if experiment.name else ""
+                title = corpus.title + (f" ({experiment.name})" if experiment.name else "")
+                leaf = Target(f"{corpus.dataset}-{direction}{suffix}", f"{title}, {direction}", (group,))
+                add(targets, leaf)
+                if f"{corpus.dataset}{suffix}" != leaf.name:
+                    add(
+                        targets,
+                        replace(leaf, name=f"{corpus.dataset}{suffix}", title=f"all of {corpus.dataset}{suffix}"),
+                    )
+    for corpus in read_corpora(configs).values():
+        for direction in corpus.directions:
+            name = f"{corpus.dataset}-{direction}"
+            parts = [target for target in targets.values() if target.name.startswith(name + "-")]
+            if name not in targets:
+                for part in parts:
+                    add(targets, replace(part, name=name, title=f"{corpus.title}, {direction}: all of its parts"))
+    for name in MAIN:
+        if name in targets:
+            add(targets, replace(targets[name], name="paper", title="the paper's twelve directions"))
+    return targets
+
+
+def add(targets: dict[str, Target], target: Target) -> None:
+    known = targets.get(target.name)
+    targets[target.name] = replace(known, groups=known.groups + target.groups) if known else target
+
+
+def runs_of(corpus: Corpus, experiment: Experiment, direction: str, seed: int) -> Iterator[Run]:
+    source, target = direction.split("-")
+    for method in experiment.methods:
+        yield Run(
+            corpus.dataset,
+            source,
+            target,
+            method,
+            experiment.model,
+            seed,
+            subset=experiment.subset,
+            cased=experiment.cased,
+        )
+
+
+def find_target(name: str, configs: Path = CONFIGS, seed: int = 1) -> Target:
+    """A target by its name, or a single run by its own."""
+    targets = find_targets(configs, seed)
+    if name in targets:
+        return targets[name]
+    if ".seed" in name:
+        run = Run.parse(name)
+        plan_run(run, configs)
+        return Target(name, "one run", ((run,),))
+    import difflib
+
+    near = difflib.get_close_matches(name, targets, n=3)
+    raise InputError(
+        f"there is no target {name}{'; did you mean ' + ' or '.join(near) + '?' if near else ''} `make list` shows the "
+        "targets of the reproduction, `make help` the others"
+    )

@@ -1,0 +1,93 @@
+"""What all stages share: their command line, errors as sentences, and progress that is seen in a log, too."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bpe_dropout import InputError
+from bpe_dropout.cli import describe
+
+_EVERY = 15.0  # seconds between lines of progress where there is no terminal
+
+
+class Stage(argparse.ArgumentParser):
+    """A command whose help is its module's docstring; what goes wrong is a sentence."""
+
+    def __init__(self, text: str | None) -> None:
+        super().__init__(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+        sys.excepthook = explain
+
+    def parse(self, arguments: list[str] | None = None) -> argparse.Namespace:
+        return self.parse_args(arguments)
+
+
+def explain(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    if isinstance(error, InputError):
+        print(f"error: {error}", file=sys.stderr)
+    elif isinstance(error, OSError) and error.filename:
+        print(f"error: {describe(error)}", file=sys.stderr)
+    elif isinstance(error, KeyboardInterrupt):
+        print("\ninterrupted; the next call goes on from here", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+class Reporter:
+    """Progress: a line that is written over on a terminal, and a line now and then in a log."""
+
+    def __init__(self, every: float = _EVERY) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._every = 0.2 if self._terminal else every
+        self._shown = time.monotonic() if not self._terminal else 0.0
+        self._open = False
+
+    def show(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._shown < self._every:
+            return
+        self._shown = now
+        self._open = self._terminal
+        print(f"\r\033[K{text}" if self._terminal else text, end="" if self._terminal else "\n", file=sys.stderr)
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._open:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            self._open = False
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A file to write under another name, which takes its own when it is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    yield part
+    os.replace(part, path)
+
+
+def write_json(path: Path, content: Any) -> None:
+    with whole(path) as part:
+        part.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON ({error}): remove it, and it is made again") from None
+
+
+def describe_time(seconds: float) -> str:
+    """
+    >>> describe_time(50), describe_time(3000), describe_time(90000)
+    ('1 min', '50 min', '25.0 h')
+    """
+    return f"{max(1, round(seconds / 60))} min" if seconds < 2 * 3600 else f"{seconds / 3600:.1f} h"
