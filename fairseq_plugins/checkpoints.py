@@ -7,6 +7,7 @@ anything more could run code when it is loaded, and is refused; and so is one wh
 
 Saving. fairseq writes a checkpoint under another name and renames it, but then copies it, byte by byte, to
 checkpoint_last.pt: a training that is killed at that moment would leave half a file there. Copies are renamed, too.
+And where --save-interval-updates falls on the end of an epoch, fairseq leaves that checkpoint out; here it is written.
 """
 
 from __future__ import annotations
@@ -150,6 +151,23 @@ def copy_whole(src_path: str, dst_path: str) -> bool:
     return True
 
 
+def save_at_the_end_of_epochs_too(save_checkpoint: Any) -> Any:
+    """checkpoint_EPOCH_UPDATES.pt for every multiple of --save-interval-updates."""
+
+    @wraps(save_checkpoint)
+    def save(cfg: Any, trainer: Any, epoch_itr: Any, val_loss: Any) -> Any:
+        saved = save_checkpoint(cfg, trainer, epoch_itr, val_loss)
+        updates, suffix = trainer.get_num_updates(), trainer.checkpoint_suffix
+        last = os.path.join(cfg.save_dir, f"checkpoint_last{suffix}.pt")
+        due = cfg.save_interval_updates > 0 and updates % cfg.save_interval_updates == 0 and epoch_itr.end_of_epoch()
+        writes = trainer.should_save_checkpoint_on_current_rank and not (cfg.no_save or cfg.no_last_checkpoints)
+        if due and writes and not PathManager.path_requires_pathmanager(last):
+            copy_whole(last, os.path.join(cfg.save_dir, f"checkpoint_{epoch_itr.epoch}_{updates}{suffix}.pt"))
+        return saved
+
+    return save
+
+
 def install() -> None:
     """Once, when the plugin is imported."""
     if Version(torch.__version__) < Version("2.6"):
@@ -158,6 +176,7 @@ def install() -> None:
         )
     allow_what_fairseq_writes()
     checkpoint_utils.load_checkpoint_to_cpu = explain_failures(checkpoint_utils.load_checkpoint_to_cpu)
+    checkpoint_utils.save_checkpoint = save_at_the_end_of_epochs_too(checkpoint_utils.save_checkpoint)
     copy = PathManager.copy
 
     def copy_checkpoint(src_path: str, dst_path: str, overwrite: bool = False) -> Any:

@@ -13,13 +13,15 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from fairseq import tasks, utils
 from fairseq.data import Dictionary as FairseqDictionary
 from fairseq.data import encoders
 from fairseq.logging import metrics
 from fairseq.tasks import TASK_REGISTRY, register_task
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from fairseq.tasks.translation import EVAL_BLEU_ORDER, TranslationConfig, TranslationTask
 from omegaconf import DictConfig, open_dict
+from sacrebleu.metrics import BLEU
 
 from bpe_dropout import Dictionary, InputError
 
@@ -145,6 +147,8 @@ class ResegmentingTask(TranslationTask):
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         super().reduce_metrics(logging_outputs, criterion)
+        if self.cfg.eval_bleu and any("_bleu_ref_len" in logged for logged in logging_outputs):
+            log_empty_bleu(logging_outputs)
         for side in SIDES:
             pieces, plain, unknown = counts_of(side)
             if not all(pieces in logged for logged in logging_outputs):
@@ -315,6 +319,26 @@ def load_on_all_ranks(cfg: Any) -> None:
     if checkpoint is not None and distributed is not None and distributed.distributed_world_size > 1:
         with open_dict(checkpoint):
             checkpoint.load_checkpoint_on_all_dp_ranks = True
+
+
+def log_empty_bleu(logging_outputs: list[dict[str, Any]]) -> None:
+    """BLEU of a batch whose translations are all empty. fairseq logs none, and --best-checkpoint-metric bleu stops."""
+    if any(logged.get("_bleu_totals_0", 0) for logged in logging_outputs):
+        return
+    for name in ("_bleu_counts", "_bleu_totals"):
+        metrics.log_scalar(name, np.zeros(EVAL_BLEU_ORDER))
+    metrics.log_scalar("_bleu_sys_len", 0)
+    metrics.log_scalar("_bleu_ref_len", sum(logged.get("_bleu_ref_len", 0) for logged in logging_outputs))
+    metrics.log_derived("bleu", bleu_so_far)
+
+
+def bleu_so_far(meters: Any) -> float:
+    sums = {name: meters[f"_bleu_{name}"].sum for name in ("counts", "totals", "sys_len", "ref_len")}
+    if not sums["sys_len"]:
+        return 0.0
+    lengths = {name: int(sums[name]) for name in ("sys_len", "ref_len")}
+    bleu = BLEU.compute_bleu(correct=sums["counts"], total=sums["totals"], **lengths, smooth_method="exp")
+    return round(bleu.score, 2)
 
 
 def counts_of(side: str) -> tuple[str, str, str]:

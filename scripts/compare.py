@@ -58,13 +58,13 @@ def compare(texts: dict[str, list[str]], references: list[str], bleu: Any, score
         )
         signatures, results = test()
         signature = str(signatures["BLEU"])
-        p = results["BLEU"][1].p_value
+        p = results["BLEU"][1].p_value  # of systems that are the same SacreBLEU says 1/1001
         pairs.append(
             {
                 "systems": [first, second],
                 "difference": scores[second] - scores[first],
                 "p": p,
-                "significant": p is not None and p < LEVEL,
+                "significant": p is not None and p < LEVEL and texts[first] != texts[second],
             }
         )
     return {"signature": signature, "pairs": pairs, "best": best(scores, pairs), "sacrebleu": sacrebleu.__version__}

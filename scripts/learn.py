@@ -110,7 +110,7 @@ def learn_unigram(words: Path, vocabulary: int, output: Path, threads: int) -> d
                 normalization_rule_name="identity",
                 character_coverage=1.0,
                 max_sentence_length=longest + 1,
-                input_sentence_size=min(lines, SENTENCES),
+                input_sentence_size=SENTENCES if lines > SENTENCES else 0,
                 shuffle_input_sentence=lines > SENTENCES,
                 hard_vocab_limit=False,
                 bos_id=-1,

@@ -158,7 +158,7 @@ def show_list(configs: Path) -> str:
             align(rows),
             "",
             "`make plan TARGET=iwslt15-en-vi` shows what would be done, `make iwslt15-en-vi` does it. Training is what",
-            "the most updates would take on one device at the speed in configs/models (for GPUs a guess, not measured).",
+            "the most updates would take on one device at the speed in configs/models (of GPUs a guess, not measured).",
             "+ ?: some sizes are not known.",
         ]
     )
@@ -256,9 +256,8 @@ def segmentation(plan: Plan, folder: Path) -> str:
 
     text = folder / f"train.{'-'.join(plan.corpus.pair)}.{plan.run.source}"
     with text.open(encoding="utf-8") as file:
-        number, line = next(
-            ((number, line) for number, line in enumerate(file) if 7 <= len(line.split()) <= 14), (0, "")
-        )
+        lines = ((number, line) for number, line in enumerate(file) if is_readable(line))
+        number, line = next(lines, (0, ""))
     segmenter = Segmenter.from_codes(folder / f"codes.{plan.run.source}")
     rows = [["plain BPE", " ".join(segmenter.segment(line.strip()))]]
     for epoch in (1, 2, 3):
@@ -267,6 +266,11 @@ def segmentation(plan: Plan, folder: Path) -> str:
         )
         rows.append([f"epoch {epoch}", " ".join(drawn)])
     return f"Sentence {number + 1} of the training text in three epochs of {plan.run.name}:\n{align(rows)}"
+
+
+def is_readable(line: str) -> bool:
+    words = line.split()
+    return 8 <= len(words) <= 14 and all(word.isalpha() for word in words[:-1])
 
 
 def align(rows: list[list[str]]) -> str:

@@ -216,6 +216,10 @@ def plan_run(run: Run, configs: Path = CONFIGS) -> Plan:
         for side, language in (("src", run.source), ("tgt", run.target))
     }
     training = (subset or corpus).training.get(run.model, Training())
+    updates = training.updates.get(run.direction, {}).get(run.method, model.updates)
+    interval = training.interval or model.interval
+    if updates % interval:
+        raise InputError(f"{run.name}: {updates} updates are no multiple of the {interval} between checkpoints")
     return Plan(
         run,
         corpus,
@@ -224,8 +228,8 @@ def plan_run(run: Run, configs: Path = CONFIGS) -> Plan:
         vocabularies,
         dropout,
         batch=training.batch or model.batch,
-        updates=training.updates.get(run.direction, {}).get(run.method, model.updates),
-        interval=training.interval or model.interval,
+        updates=updates,
+        interval=interval,
     )
 
 

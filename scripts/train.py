@@ -124,7 +124,7 @@ def train_arguments(plan: Plan, folder: Path, output: Path, devices: Devices) ->
         *("--validate-interval-updates", str(plan.interval), "--validate-interval", NEVER),
         *("--eval-bleu", "--eval-bleu-args", beam, "--eval-bleu-detok", "characters" if characters else "space"),
         *("--best-checkpoint-metric", "bleu", "--maximize-best-checkpoint-metric"),
-        "--skip-invalid-size-inputs-valid-test",
+        *("--skip-invalid-size-inputs-valid-test", "--required-batch-size-multiple", "1"),  # else 7 pairs are lost
         *("--log-format", "json", "--log-interval", str(min(100, plan.interval)), "--no-progress-bar"),
         *device,
     ]
@@ -209,7 +209,8 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices) -> None:
         updates = converged(history.bleu, model.patience, model.patience_share)
         if updates is None and plan.updates in history.bleu:
             updates = plan.updates
-        return updates if updates in history.saved else None
+        written = any(number_of(path.name) == updates for path in output.iterdir())
+        return updates if updates in history.saved and written else None
 
     def watch(line: str) -> bool:
         history.read(line)

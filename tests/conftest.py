@@ -17,6 +17,11 @@ from bpe_dropout import Codes, Segmenter
 if expected := os.environ.get("BPE_DROPOUT_FROM"):
     assert Path(bpe_dropout.__file__).is_relative_to(expected), bpe_dropout.__file__
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all-directions", action="store_true", help="test_base.py: all directions and systems")
+
+
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 

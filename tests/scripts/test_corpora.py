@@ -1,0 +1,226 @@
+"""The corpora of configs/, against the paper, and what is said of files that are wrong."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bpe_dropout import InputError
+from scripts.corpora import Held, read_corpora, read_corpus
+from scripts.extract import extract, hold_out, key_of
+from scripts.runs import Run, plan_run
+from scripts.subset import choose
+from tests.conftest import SHARED
+
+PAPER = SHARED.parent / "paper" / "bpe-dropout.tex"
+DATASETS = {"IWSLT15": "iwslt15", "IWSLT17": "iwslt17", "WMT14": "wmt14", "ASPEC": "aspec"}
+
+
+@pytest.fixture(scope="module")
+def paper() -> str:
+    if not PAPER.is_file():
+        pytest.skip("needs the paper's source in ../shared, which is not here")
+    return PAPER.read_text().replace("{.}", ".")
+
+
+def table(paper: str, label: str) -> list[list[str]]:
+    """The rows of a table of the paper, as cells."""
+    text = next(part for part in re.split(r"\\begin\{table\*?\}", paper)[1:] if f"\\label{{{label}}}" in part)
+    rows = text.split("\\midrule", 1)[1].split("\\bottomrule")[0].replace("\\!", "").split("\\\\")
+    return [
+        [re.sub(r"\\cmidrule\{.*?\}|\\midrule|\\bf|[{}$]", "", cell).strip() for cell in row.split("&")] for row in rows
+    ]
+
+
+def test_the_table_of_datasets(paper):
+    rows = [row for row in table(paper, "tab:datasets") if len(row) == 6]
+    assert len(rows) == 6
+    dataset = ""
+    for name, pair, sentences, vocabulary, batch, p in rows:
+        dataset = DATASETS.get(name, dataset)
+        first, second = re.findall("[A-Z][a-z]", pair)
+        corpus = read_corpora()[f"{dataset}.{first.lower()}-{second.lower()}"]
+        train, valid, test = (part.strip() for part in sentences.split("/"))
+        assert corpus.paper == {"train": train, "valid": int(valid), "test": int(test)}
+        for split, count in (("valid", valid), ("test", test)):
+            assert (corpus.parts[split][0].paper or corpus.parts[split][0].pairs) == int(count)
+        sizes = [int(size.strip().removesuffix("k")) * 1000 for size in vocabulary.split("/")]
+        values = [float(value) for value in p.split("/")]
+        for number, language in enumerate(corpus.languages.values()):
+            assert language.vocabulary == sizes[number % len(sizes)]
+            assert language.dropout == values[number]
+        assert corpus.training["base"].batch == int(batch.removesuffix("k")) * 1000
+
+
+def test_the_numbers_of_batches(paper):
+    """The appendix, for the main experiments."""
+    dataset, found = "", 0
+    for row in table(paper, "tab:num_steps_main"):
+        for name, known in DATASETS.items():
+            dataset = known if name in row[0] else dataset
+        if len(row) == 5:
+            source, target = row[1].lower().split("-")
+            for method, thousands in zip(("bpe", "unigram", "bpe-dropout"), row[2:], strict=True):
+                plan = plan_run(Run(dataset, source, target, method, "base"))
+                assert plan.updates == int(thousands) * 1000, plan.run.name
+                found += 1
+    assert found == 36
+
+
+def test_the_numbers_of_batches_of_subsets(paper):
+    corpus = read_corpora()["wmt14.en-fr"]
+    methods = ("bpe", "bpe-dropout-src", "bpe-dropout-tgt", "bpe-dropout")
+    for subset, *row in (row for row in table(paper, "tab:num_steps_one_side") if len(row) == 5):
+        small = subset in ("250k", "500k")
+        for method, thousands in zip(methods, row, strict=True):
+            plan = plan_run(Run("wmt14", "en", "fr", method, "base", subset=subset))
+            assert (plan.vocabularies, plan.batch) == (
+                dict.fromkeys(("en", "fr"), 4000 if small else 32000),
+                plan.vocabularies["en"],
+            )
+            runs = next(one for one in corpus.experiments if one.subset == subset)
+            assert (method in runs.methods) == (thousands != "-")
+            if thousands != "-":
+                assert plan.updates == int(thousands) * 1000
+
+
+def test_vocabulary_and_p_belong_to_the_language():
+    forth, back = (plan_run(Run.parse(f"iwslt15.{pair}.bpe-dropout.base.seed1")) for pair in ("en-zh", "zh-en"))
+    assert forth.vocabularies == back.vocabularies == {"en": 4000, "zh": 16000}
+    assert (forth.dropout, back.dropout) == ({"src": 0.1, "tgt": 0.6}, {"src": 0.6, "tgt": 0.1})
+    assert forth.folder == back.folder, "one folder serves both directions"
+
+
+def test_all_corpora_that_are_promised():
+    expected = {"iwslt15": "vi zh", "iwslt17": "fr ar", "wmt14": "de fr", "aspec": "ja", "multi30k": "de fr"}
+    expected |= {"software": "de fr vi ar zh ja", "demo": "de"}
+    assert sorted(read_corpora()) == sorted(f"{name}.en-{one}" for name, of in expected.items() for one in of.split())
+
+
+def test_the_demo_downloads_less_than_50_mb():
+    assert sum(one.bytes for one in read_corpora()["demo.en-de"].downloads.values()) < 50e6
+
+
+def test_every_download_that_can_be_checked_is():
+    unchecked = {
+        name
+        for corpus in read_corpora().values()
+        for name, one in corpus.downloads.items()
+        if not one.local and not one.sha256 and not one.md5
+    }
+    assert unchecked == {"wit3/2015-01.tgz", "wmt/training-parallel-un.tgz", "wmt/training-giga-fren.tar"}
+
+
+MINE = """title: mine
+languages:
+  en: {vocabulary: 500}
+  xx: {vocabulary: 500}
+downloads:
+  mine/en: {local: mine}
+  mine/xx: {local: mine}
+splits:
+  train: [{format: lines, en: mine/en, xx: mine/xx}]
+held_out: {valid: 2, test: 3}
+experiments: [{directions: [en-xx], methods: [bpe]}]
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    def write(old="", new="", name="mine.en-xx.yaml") -> Path:
+        assert old in MINE
+        path = tmp_path / name
+        path.write_text(MINE.replace(old, new, 1))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("vocabulary: 500", "vocabulary: 0", "line 3: vocabulary is a number of pieces from 1 on, not 0"),
+        (
+            "{vocabulary: 500}",
+            "{vocabulary: 500, dropout: 1.5}",
+            "line 3: dropout is a probability from 0 to 1, not 1.5",
+        ),
+        ("{vocabulary: 500}", "{vocabulary: 500, bleu: 13b}", "line 3: bleu is one of SacreBLEU's"),
+        ("{local: mine}", "{local: mine, url: x}", "line 6: a download has one of url, pypi and local"),
+        ("format: lines", "format: line", "line 9: a part of train has a format, one of lines, wit3-tags"),
+        ("xx: mine/xx}]", "yy: mine/xx}]", "line 9: this format wants a file for each of en and xx"),
+        ("en: mine/en,", "en: mine/other,", "mine/other is not under `downloads`"),
+        ("held_out: {valid: 2, test: 3}\n", "", "splits are train, valid, test, not train"),
+        ("[en-xx]", "[en-yy]", "en-yy is no direction; there are en-xx and xx-en"),
+        ("[bpe]", "[]", "at least one method"),
+        ("xx: {vocabulary: 500}", "yy: {vocabulary: 500}", "the name says en-xx, and languages are en, yy"),
+    ],
+)
+def test_what_is_wrong_with_a_corpus(mine, old, new, sentence):
+    with pytest.raises(InputError) as error:
+        read_corpus(mine(old, new))
+    assert sentence in str(error.value)
+    assert "mine.en-xx.yaml" in str(error.value)
+
+
+def test_the_name_of_the_file(mine):
+    with pytest.raises(InputError, match="the name of the file is DATASET"):
+        read_corpus(mine(name="mine.yaml"))
+
+
+def write_pairs(folder, pairs):
+    (folder / "mine").mkdir()
+    for number, language in enumerate(("en", "xx")):
+        (folder / "mine" / language).write_text("".join(f"{pair[number]}\n" for pair in pairs))
+
+
+def test_held_out_sentences_share_no_english_with_training(mine, tmp_path):
+    pairs = [(f"Sentence {number}", f"satz {number}") for number in range(20)]
+    pairs += [(f"sentence {number}!", f"ein anderer satz {number}") for number in range(20)] + [
+        ("", "leer"),
+        ("--", "-"),
+    ]
+    write_pairs(tmp_path, pairs)
+    extract(read_corpus(mine()), tmp_path, tmp_path / "raw")
+    text = {
+        split: [(tmp_path / "raw" / f"{split}.{language}").read_text().splitlines() for language in ("en", "xx")]
+        for split in ("train", "valid", "test")
+    }
+    assert [len(text[split][0]) for split in text] == [40 - 2 * 5 + 1, 2, 3]
+    keys = {split: {key_of(line) for line in sides[0]} for split, sides in text.items()}
+    assert not keys["train"] & keys["valid"] | keys["train"] & keys["test"] | keys["valid"] & keys["test"]
+    for sides in text.values():
+        assert all(one in pairs for one in zip(*sides, strict=True))
+
+
+def test_what_is_held_out_does_not_hang_on_the_order():
+    pairs = [(f"sentence {number}", "x") for number in range(50)]
+    forth, back = hold_out(pairs, Held(5, 5)), hold_out(pairs[::-1], Held(5, 5))
+    assert forth[1:] == back[1:]
+    assert forth[1:] != hold_out(pairs, Held(5, 5, seed=2))[1:]
+    with pytest.raises(InputError, match="50 different sentences: too few"):
+        hold_out(pairs, Held(25, 25))
+
+
+def test_a_count_that_is_not_the_expected_one(mine, tmp_path):
+    write_pairs(tmp_path, [("a", "b")] * 9)
+    corpus = read_corpus(mine("xx: mine/xx}", "xx: mine/xx, pairs: 10}"))
+    with pytest.raises(InputError, match="mine/en, mine/xx hold 9 pairs, and 10 were expected"):
+        extract(corpus, tmp_path, tmp_path / "raw")
+    assert not (tmp_path / "raw" / "counts.json").exists()
+
+
+def test_a_public_count_is_met_to_one_in_a_thousand(mine, tmp_path):
+    write_pairs(tmp_path, [(f"a {number}", "b") for number in range(3000)])
+    extract(read_corpus(mine("held_out", "kept: {train: 2997}\nheld_out")), tmp_path, tmp_path / "raw")
+    with pytest.raises(InputError, match="there are 2995 pairs, and about 3005 were expected"):
+        extract(read_corpus(mine("held_out", "kept: {train: 3005}\nheld_out")), tmp_path, tmp_path / "raw")
+
+
+def test_subsets_are_within_each_other():
+    small, large = choose(1000, 100), choose(1000, 300)
+    assert (small.sum(), large.sum()) == (100, 300)
+    assert not (small & ~large).any()
+    assert (choose(1000, 1000)).all()
+    with pytest.raises(InputError, match="a part of 1001 pairs cannot be taken from 1000"):
+        choose(1000, 1001)

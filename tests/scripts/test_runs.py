@@ -1,0 +1,109 @@
+import dataclasses
+
+import pytest
+
+from bpe_dropout import InputError
+from scripts.corpora import CONFIGS
+from scripts.reproduce import comparison_of, goals, show_list
+from scripts.runs import MAIN, Run, find_target, find_targets, plan_run, read_model
+
+NAMES = [
+    "iwslt15.en-vi.bpe-dropout.base.seed1",
+    "wmt14.en-fr.500k.cased.v32000.bpe-dropout-src-p30.base.seed12",
+    "iwslt17.ar-en.cased.unigram.base.seed3",
+    "demo.en-de.bpe.small.seed1",
+    "wmt14.en-fr.16m.v4000.bpe-dropout-p0.base.seed1",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_says_all_of_a_run(name):
+    run = Run.parse(name)
+    assert run.name == name
+    assert Run.parse(run.name) == run
+
+
+@pytest.mark.parametrize("name", ["iwslt15.en-vi", "iwslt15.en-vi.bpe.base", "iwslt15.en-vi.bpe.base.seed", "../x"])
+def test_what_is_no_name_of_a_run(name):
+    with pytest.raises(InputError, match="is not the name of a run"):
+        Run.parse(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("iwslt15.en-de.bpe.base.seed1", "there is no corpus of iwslt15 with en-de"),
+        ("iwslt15.en-vi.250k.bpe.base.seed1", "iwslt15.en-vi has no subset 250k; there are none"),
+        ("iwslt15.en-vi.bpe-p10.base.seed1", "p is for a method with dropout"),
+        ("iwslt15.en-vi.bpe-dropout-p110.base.seed1", "from 0 to 100"),
+        ("iwslt15.en-vi.bpe.huge.seed1", "there is no huge in .*models; there are base, small"),
+        ("iwslt15.en-vi.other.base.seed1", "there is no other in .*methods; there are bpe, bpe-dropout"),
+    ],
+)
+def test_runs_that_cannot_be(name, sentence):
+    with pytest.raises(InputError, match=sentence):
+        plan_run(Run.parse(name))
+
+
+def test_settings_that_a_name_changes():
+    plan = plan_run(Run.parse("wmt14.en-fr.500k.cased.v32000.bpe-dropout-src-p30.base.seed1"))
+    assert plan.vocabularies == {"en": 32000, "fr": 32000}
+    assert plan.dropout == {"src": 0.3, "tgt": 0.0}
+    assert plan.folder == "wmt14.en-fr.500k.cased.bpe.en32000-fr32000"
+    assert plan.preparation == {"normalize": True, "tokenize": True, "lowercase": False}
+
+
+def test_what_a_corpus_does_not_say_is_the_models():
+    model = read_model("small")
+    plan = plan_run(Run.parse("multi30k.en-de.bpe.small.seed1"))
+    assert (plan.batch, plan.updates, plan.interval) == (model.batch, model.updates, model.interval)
+
+
+def test_targets_are_the_papers():
+    targets = find_targets()
+    directions = [
+        f"{dataset}-{first}-{second}"
+        for dataset, pairs in {
+            "iwslt15": ["vi", "zh"],
+            "iwslt17": ["fr", "ar"],
+            "wmt14": ["de"],
+            "aspec": ["ja"],
+        }.items()
+        for other in pairs
+        for first, second in (("en", other), (other, "en"))
+    ]
+    assert len(directions) == 12
+    for name in directions:
+        (group,) = targets[name].groups
+        assert [run.method for run in group] == ["bpe", "unigram", "bpe-dropout"]
+        assert {run.model for run in group} == {"base"}
+        assert f"{group[0].dataset}-{group[0].direction}" == name
+    whole = [run for name in MAIN for run in targets[name].runs]
+    assert sorted(run.name for run in whole) == sorted(run.name for name in directions for run in targets[name].runs)
+    assert targets["paper"].runs == whole
+    assert [len(group) for group in targets["wmt14-en-fr"].groups] == [4, 4, 4, 4, 3]
+    assert len(targets["iwslt17-cased"].runs) == 8
+
+
+def test_all_targets_can_be_planned_and_listed():
+    listed = show_list(CONFIGS)
+    for target in find_targets().values():
+        assert f"\n{target.name} " in listed
+        assert len(set(goals(target))) == len(goals(target))
+        for run in target.runs:
+            plan_run(run)
+
+
+def test_a_target_by_its_name_or_a_run_by_its_own():
+    (group,) = find_target("iwslt15-en-vi", seed=7).groups
+    assert {run.seed for run in group} == {7}
+    assert comparison_of(group).name == "bpe+unigram+bpe-dropout.json"
+    assert find_target(NAMES[1]).runs == [Run.parse(NAMES[1])]
+    with pytest.raises(InputError, match="no target iwslt15-en-vn; did you mean iwslt15-en-vi"):
+        find_target("iwslt15-en-vn")
+
+
+def test_runs_of_one_group_differ_in_their_method_alone():
+    run = Run.parse(NAMES[0])
+    assert dataclasses.replace(run, method="bpe").group == run.group
+    assert dataclasses.replace(run, seed=2).group != run.group

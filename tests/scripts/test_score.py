@@ -1,0 +1,86 @@
+"""Scores and significance, against SacreBLEU's own command."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bpe_dropout import InputError
+from scripts.compare import best, compare
+from scripts.runs import Run, plan_run
+from scripts.score import bleu_of, read_both, score
+
+BIN = Path(sys.executable).parent
+REFERENCES = [
+    f"The {word} sat on the mat , and it was number {number} ." for number, word in enumerate(["cat", "dog"] * 60)
+]
+GOOD = [line.replace("mat", "rug") if number % 4 == 0 else line for number, line in enumerate(REFERENCES)]
+BAD = [line.replace("sat on", "is near").lower() if number % 2 else line for number, line in enumerate(REFERENCES)]
+
+
+def plan(name):
+    return plan_run(Run.parse(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("iwslt15.en-vi.bpe.base.seed1", "case:lc|eff:no|tok:13a|smooth:exp"),
+        ("iwslt15.zh-en.bpe.base.seed1", "case:lc|eff:no|tok:13a|smooth:exp"),
+        ("iwslt15.en-zh.bpe.base.seed1", "case:lc|eff:no|tok:zh|smooth:exp"),
+        ("aspec.en-ja.bpe.base.seed1", "case:lc|eff:no|tok:char|smooth:exp"),
+        ("iwslt17.en-ar.cased.bpe.base.seed1", "case:mixed|eff:no|tok:13a|smooth:exp"),
+    ],
+)
+def test_signatures_are_the_papers(name, expected):
+    found = score(plan(name), GOOD, REFERENCES)
+    assert expected in found["bleu signature"]
+    assert found["bleu signature"].startswith("nrefs:1|")
+    assert "chrF" in found["chrf signature"] or "nc:6" in found["chrf signature"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, lines in (("ref", REFERENCES), ("good", GOOD), ("bad", BAD)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    return tmp_path
+
+
+def test_scores_and_significance_are_sacrebleus(files):
+    command = [str(BIN / "sacrebleu"), "ref", "-i", "bad", "good", "-lc", "-m", "bleu", "--paired-bs", "--paired-bs-n"]
+    done = subprocess.run([*command, "1000", "-f", "json"], cwd=files, capture_output=True, text=True, check=True)
+    theirs = {re.sub(r".*?(\w+)$", r"\1", one["system"]): one["BLEU"] for one in json.loads(done.stdout)}
+    run = plan("iwslt15.en-vi.bpe.base.seed1")
+    scores = {name: score(run, *read_both(files / name, files / "ref"))["bleu"] for name in ("bad", "good")}
+    for name in scores:
+        assert scores[name] == pytest.approx(theirs[name]["score"], abs=0.05)
+    found = compare({"bad": BAD, "good": GOOD}, REFERENCES, bleu_of(run), scores)
+    assert found["pairs"][0]["p"] == pytest.approx(theirs["good"]["p_value"], abs=1e-9)
+    assert found["pairs"][0]["significant"]
+    assert found["best"] == ["good"]
+    assert "bs:1000" in found["signature"]
+
+
+def test_equal_systems_are_both_best(files):
+    run = plan("iwslt15.en-vi.bpe.base.seed1")
+    found = compare({"a": GOOD, "b": list(GOOD)}, REFERENCES, bleu_of(run), {"a": 90.0, "b": 90.0})
+    assert not found["pairs"][0]["significant"]
+    assert found["best"] == ["a", "b"]
+
+
+def test_best_of_three():
+    pairs = [
+        {"systems": ["a", "b"], "significant": True},
+        {"systems": ["a", "c"], "significant": False},
+        {"systems": ["b", "c"], "significant": False},
+    ]
+    assert best({"a": 1.0, "b": 3.0, "c": 2.0}, pairs) == ["b", "c"]
+
+
+def test_texts_of_different_length(files):
+    (files / "short").write_text("x\n")
+    with pytest.raises(InputError, match=r"short has 1 lines and .*ref has 120"):
+        read_both(files / "short", files / "ref")

@@ -1,0 +1,302 @@
+"""The whole graph, by the commands that users have, on a few hundred pairs and with a tiny model: killed in the middle,
+gone on with, and on a real Slurm. The corpus is a user's own two files, with the YAML file that the README shows."""
+
+import html
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import sacrebleu
+import torch
+
+from scripts.corpora import CONFIGS, ROOT
+from scripts.runs import Run, plan_run
+
+HERE = Path(__file__).parent
+METHODS = ("unigram", "bpe-dropout")
+RUNS = [f"mine.en-de.{method}.tiny.seed1" for method in METHODS]
+TRAIN, HELD = 500, 30
+
+
+def readme_corpus() -> str:
+    """The YAML of the README's own corpus."""
+    (text,) = re.findall(
+        r"```yaml\n# configs/corpora/mine\.en-de\.yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.S
+    )
+    for old, new in (
+        ("vocabulary: 4000", "vocabulary: 300"),
+        ("1000", str(HELD)),
+        ("model: small", "model: tiny"),
+        ("[bpe, unigram, bpe-dropout]", "[unigram, bpe-dropout]"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def german(line: str) -> str:
+    return " ".join(word[::-1] for word in line.split())
+
+
+class Work:
+    """A folder of configs, and one where everything is made."""
+
+    def __init__(self, folder: Path, english: list[str]) -> None:
+        self.configs, self.made = folder / "configs", folder / "made"
+        shutil.copytree(CONFIGS / "methods", self.configs / "methods")
+        for kind in ("corpora", "models"):
+            (self.configs / kind).mkdir()
+        (self.configs / "corpora" / "mine.en-de.yaml").write_text(readme_corpus())
+        shutil.copyfile(HERE / "tiny.yaml", self.configs / "models" / "tiny.yaml")
+        mine = self.made / "data" / "downloads" / "mine"
+        mine.mkdir(parents=True)
+        lines = [" ".join(line.split()[: 4 + number % 6]).capitalize() for number, line in enumerate(english)]
+        self.lines = list(dict.fromkeys(lines))[: TRAIN + 2 * HELD]
+        (mine / "text.en").write_text("".join(f"{line}.\n" for line in self.lines))
+        (mine / "text.de").write_text("".join(f"{german(line)}.\n" for line in self.lines))
+
+    def start(self, command: str, target: str = "mine-en-de", *more: str, **environment: str) -> subprocess.Popen:
+        arguments = ["--configs", str(self.configs), "--directory", str(self.made), *more]
+        return subprocess.Popen(
+            [sys.executable, "-m", "scripts.reproduce", command, target, *arguments],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def call(self, *arguments: str, code: int = 0, **environment: str) -> str:
+        process = self.start(*arguments, **environment)
+        out, _ = process.communicate(timeout=400)
+        assert process.returncode == code, out
+        return out
+
+    def run(self, name: str) -> Path:
+        return self.made / "experiments" / "runs" / name
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory, english) -> Work:
+    return Work(tmp_path_factory.mktemp("system"), english)
+
+
+@pytest.fixture(scope="module")
+def killed(work) -> dict[str, float]:
+    """The graph, killed outright while the first model trains; when what was made by then was made."""
+    process = work.start("run")
+    deadline = time.monotonic() + 300
+    logs = [work.run(name) / "train.log" for name in RUNS]
+    while not any(log.exists() and log.read_text().count("Saved checkpoint") >= 2 for log in logs):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return {
+        str(path): path.stat().st_mtime
+        for path in (work.made / "data").rglob("*")
+        if path.is_file() and path.suffix != ".words"
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(work, killed) -> str:
+    return work.call("run", "mine-en-de")
+
+
+def test_a_plan_does_nothing(work):
+    out = work.call("plan", "mine-en-de")
+    assert re.search(r"train\s+2\n", out)
+    assert f"{RUNS[1]}: vocabulary en 300 / de 300, p 0.1 / 0.1, batches of 2000 source tokens, at most 70" in out
+    assert not (work.made / "experiments").exists()
+
+
+def test_nothing_finished_is_done_again(work, killed, finished):
+    after = {path: Path(path).stat().st_mtime for path in killed}
+    assert after == killed
+    assert any("Loaded checkpoint" in (work.run(name) / "train.log").read_text() for name in RUNS), "it went on"
+    again = work.call("run", "mine-en-de")
+    assert "trains on" not in again
+    assert "steps" not in again
+    assert again.split("\n\n")[1:] == finished.split("\n\n")[1:], "the same results are shown"
+
+
+def test_the_text(work, finished):
+    data = work.made / "data"
+    counts = json.loads((data / "raw" / "mine.en-de" / "counts.json").read_text())
+    assert [counts[split]["pairs"] for split in ("train", "valid", "test")] == [TRAIN, HELD, HELD]
+    raw, words = ((data / kind / "mine.en-de" / "test.en").read_text().splitlines() for kind in ("raw", "words"))
+    assert set(raw) < {f"{line}." for line in work.lines}
+    assert [line.lower() for line in raw] != raw
+    plain = [(one, other) for one, other in zip(raw, words, strict=True) if '"' not in one]  # quotes are normalised
+    assert len(plain) > 20
+    assert [html.unescape(other).replace(" ", "") for _, other in plain] == [
+        one.lower().replace(" ", "") for one, _ in plain
+    ]
+
+
+def test_vocabularies_and_folders(work, finished):
+    data = work.made / "data"
+    for kind in ("bpe", "unigram"):
+        folder = data / "folders" / f"mine.en-de.{kind}.en300-de300"
+        for language in ("en", "de"):
+            made = json.loads((data / "vocabularies" / "mine.en-de" / f"{kind}.{language}.300.json").read_text())
+            assert made["pieces"] == 300
+            pieces = [line.split()[0] for line in (folder / f"dict.{language}.txt").read_text().splitlines()]
+            assert len([piece for piece in pieces if not piece.startswith("madeupword")]) == 300
+        assert json.loads((folder / "preparation.json").read_text())["en"] == dict.fromkeys(
+            ("normalize", "tokenize", "lowercase"), True
+        )
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run(work, finished, name):
+    folder = work.run(name)
+    training = json.loads((folder / "training.json").read_text())
+    assert training["updates"] == 70
+    assert list(training["dev bleu"]) == [str(number) for number in range(10, 71, 10)]
+    numbers = [int(re.findall(r"\d+", checkpoint)[1]) for checkpoint in training["checkpoints"]]
+    assert numbers == sorted(numbers)
+    assert len(numbers) == 5
+    assert numbers[-1] >= 60
+    average = torch.load(folder / "average.pt", weights_only=False)["model"]
+    parts = [torch.load(folder / one, weights_only=False)["model"] for one in training["checkpoints"]]
+    for key, value in average.items():
+        assert torch.allclose(value, sum(part[key].double() for part in parts).to(value.dtype) / 5, atol=1e-6), key
+    assert all(1.05 < ratio < 3 for ratio in training["length ratios"].values())
+    assert 1000 < training["batch"]["source tokens on average"] <= 2000
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_result(work, finished, name):
+    result = json.loads((work.run(name) / "result.json").read_text())
+    text = (work.run(name) / "test.txt").read_text().splitlines()
+    references = (work.made / "data" / "raw" / "mine.en-de" / "test.de").read_text().splitlines()
+    assert len(text) == HELD
+    assert not any("@@" in line or "▁" in line or "&apos;" in line for line in text)
+    assert result["bleu"] == pytest.approx(sacrebleu.corpus_bleu(text, [references], lowercase=True).score)
+    assert result["bleu signature"].startswith("nrefs:1|case:lc|eff:no|tok:13a|smooth:exp|version:")
+    assert result["chrf"] == pytest.approx(sacrebleu.corpus_chrf(text, [references]).score, abs=20)
+    plan = plan_run(Run.parse(name), work.configs)
+    assert result["configuration"] == json.loads(json.dumps(plan.settings()))
+    assert result["updates"] == 70
+    assert {"length ratios", "unk shares", "versions", "machine", "text", "vocabularies"} <= set(result)
+    assert result["versions"]["sacrebleu"] == sacrebleu.__version__
+    assert result["training"]["seconds of training"] >= 0
+    assert value_of(result["generation"]["fairseq-generate"], "--beam") == "4"
+    assert value_of(result["generation"]["fairseq-generate"], "--lenpen") == "0.6"
+    kept = work.made / "experiments" / "results" / f"{name}.json"
+    assert json.loads(kept.read_text()) == result
+
+
+def value_of(arguments, name):
+    return arguments[arguments.index(name) + 1]
+
+
+def test_the_comparison_and_what_is_shown(work, finished):
+    path = work.made / "experiments" / "comparisons" / "mine.en-de.tiny.seed1" / "unigram+bpe-dropout.json"
+    comparison = json.loads(path.read_text())
+    assert [pair["systems"] for pair in comparison["pairs"]] == [RUNS]
+    assert set(comparison["best"]) <= set(RUNS)
+    for method in METHODS:
+        assert re.search(rf"^\*? +{method} +\d+\.\d\d ", finished, re.M)
+    assert "epoch 3" in finished
+    assert str(work.made / "experiments" / "results") in finished
+
+
+def test_a_stage_that_fails_says_why_and_loses_nothing(work, finished):
+    text = work.made / "data" / "downloads" / "mine" / "text.de"
+    whole = text.read_text()
+    text.write_text("only one line\n")
+    out = work.call("run", "mine-en-de", code=1)
+    assert f"text.en has {len(work.lines)} sentences and" in out
+    assert "text.de has 1: they must be translations, line by line" in out
+    assert "mine-en-de is not finished" in out
+    assert (work.run(RUNS[0]) / "result.json").is_file()
+    text.write_text(whole)
+
+
+def test_a_file_that_is_not_there_is_asked_for(work, tmp_path):
+    out = work.call("run", "mine-en-de", "--directory", str(tmp_path), code=1)
+    assert "mine/text.de cannot be downloaded" in out
+    assert "Put it here: data/downloads/mine/text.de" in out
+
+
+# Slurm: a real one, of one node. It needs Debian's slurm-wlm and munge, and root to start them.
+
+
+CONFIGURATION = Path("/etc/slurm/slurm.conf")
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    programs = ("munged", "slurmctld", "slurmd", "sbatch", "runuser")
+    path = os.environ["PATH"] + ":/usr/sbin:/sbin"
+    missing = [name for name in programs if not shutil.which(name, path=path)]
+    why = f"{', '.join(missing)} not installed" if missing else "only root can start it" if os.geteuid() != 0 else ""
+    why = why or (f"there is a cluster here already, by {CONFIGURATION}" if CONFIGURATION.exists() else "")
+    if why:
+        pytest.skip(f"needs Slurm to itself (apt-get install slurm-wlm munge): {why}")
+    folder = Path("/tmp") / f"slurm-{os.getpid()}"  # sockets want short names
+    for name in ("state", "spool", "munge"):
+        (folder / name).mkdir(parents=True)
+    shutil.chown(folder / "munge", "munge")
+    with socket.socket() as one, socket.socket() as other:
+        ports = []
+        for free in (one, other):
+            free.bind(("", 0))
+            ports.append(free.getsockname()[1])
+    memory = int(re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())[1]) // 1024 - 500
+    values = {"host": socket.gethostname().split(".")[0], "folder": folder, "cores": os.cpu_count(), "memory": memory}
+    values |= {"port": ports[0], "next_port": ports[1]}
+    CONFIGURATION.parent.mkdir(exist_ok=True)
+    CONFIGURATION.write_text((HERE / "slurm.conf").read_text().format(**values))
+    started = []
+
+    def start(*command: str) -> None:
+        environment = {**os.environ, "PATH": path}
+        with (folder / f"{command[0]}.out").open("wb") as out:
+            started.append(subprocess.Popen(command, env=environment, stdout=out, stderr=out))
+
+    try:
+        files = {"socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
+        munge = [f"--{option}={folder}/munge/{file}" for option, file in files.items()]
+        start("runuser", "-u", "munge", "--", "munged", "--foreground", "--force", *munge)
+        time.sleep(1)
+        start("slurmctld", "-D")
+        start("slurmd", "-D")
+        deadline = time.monotonic() + 60
+        while "idle" not in subprocess.run(["sinfo"], capture_output=True, text=True).stdout:
+            logs = "\n".join(file.read_text() for file in folder.glob("*.out"))
+            assert time.monotonic() < deadline, f"Slurm does not start:\n{logs}"
+            time.sleep(0.5)
+        yield
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait(20)
+        CONFIGURATION.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_the_same_graph_on_slurm(work, finished, slurm):
+    """One run through sbatch, its training on two tasks that srun starts, which stand in for two GPUs."""
+    name = "mine.en-de.bpe-dropout.tiny.seed2"
+    out = work.call("run", name, "--profile", "slurm", GPUS="0", TASKS="2", CORES="2")
+    log = (work.run(name) / "train.log").read_text()
+    assert "$ srun --nodes 1 --ntasks 2" in log
+    training = json.loads((work.run(name) / "training.json").read_text())
+    assert training["devices"]["ranks"] == 2, log
+    assert "distributed init (rank 1)" in log
+    assert json.loads((work.run(name) / "result.json").read_text())["updates"] == 70
+    assert re.search(r"submitted with SLURM jobid \d+|SLURM run ID", out)
