@@ -158,7 +158,7 @@ class ResegmentingTask(TranslationTask):
             metrics.log_derived(f"{side}_ratio", ratio_of(pieces, plain, digits=4), priority=910)
             metrics.log_derived(f"{side}_unk", ratio_of(unknown, pieces, digits=6), priority=920)
             if side == "src":  # fairseq's own wpb counts the target
-                metrics.log_derived("src_wpb", lambda meters: round(meters["_src_pieces"].avg, 1), priority=930)
+                metrics.log_derived("src_wpb", lambda meters: round(float(meters["_src_pieces"].avg), 1), priority=930)
 
     @property
     def _method(self) -> SegmentationMethod:

@@ -109,10 +109,12 @@ def train_arguments(plan: Plan, folder: Path, output: Path, devices: Devices) ->
     device = ["--fp16"] if devices.gpus else ["--cpu"]
     if ranks > 1:
         device += ["--distributed-world-size", str(ranks)]
-        if devices.tasks:
-            device += ["--distributed-port", str(20000 + int(os.environ.get("SLURM_JOB_ID", "0")) % 20000)]
+        port = str(20000 + int(os.environ.get("SLURM_JOB_ID", "0")) % 20000)
         if not devices.gpus:
-            device += ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
+            device += ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--distributed-no-spawn"]
+            device += ["--distributed-init-method", f"tcp://localhost:{port}"]
+        elif devices.tasks:
+            device += ["--distributed-port", port]
     return [
         *common_arguments(plan, folder),
         *flags(model.fairseq),
@@ -144,9 +146,14 @@ def flags(options: Mapping[str, Any]) -> list[str]:
 
 def launch(arguments: list[str], devices: Devices, ranks: int) -> list[str]:
     command = [str(Path(sys.executable).parent / "fairseq-train"), *arguments]
-    if devices.tasks and ranks > 1:
-        return ["srun", "--nodes", str(devices.nodes), "--ntasks", str(ranks), *command]
-    return command
+    if not devices.tasks or ranks == 1:
+        return command
+    if not devices.gpus:
+        if devices.nodes > 1:
+            raise InputError("a training on several nodes needs GPUs; on CPUs it can have several tasks of one node")
+        # fairseq finds its rank in Slurm's variables, and then a GPU of that number. Without GPUs it has to be told.
+        command = ["bash", "-c", 'exec "$@" --distributed-rank "$SLURM_PROCID"', "bash", *command]
+    return ["srun", "--kill-on-bad-exit=1", "--nodes", str(devices.nodes), "--ntasks", str(ranks), *command]
 
 
 @dataclass

@@ -214,24 +214,6 @@ def test_the_comparison_and_what_is_shown(work, finished):
     assert str(work.made / "experiments" / "results") in finished
 
 
-def test_a_stage_that_fails_says_why_and_loses_nothing(work, finished):
-    text = work.made / "data" / "downloads" / "mine" / "text.de"
-    whole = text.read_text()
-    text.write_text("only one line\n")
-    out = work.call("run", "mine-en-de", code=1)
-    assert f"text.en has {len(work.lines)} sentences and" in out
-    assert "text.de has 1: they must be translations, line by line" in out
-    assert "mine-en-de is not finished" in out
-    assert (work.run(RUNS[0]) / "result.json").is_file()
-    text.write_text(whole)
-
-
-def test_a_file_that_is_not_there_is_asked_for(work, tmp_path):
-    out = work.call("run", "mine-en-de", "--directory", str(tmp_path), code=1)
-    assert "mine/text.de cannot be downloaded" in out
-    assert "Put it here: data/downloads/mine/text.de" in out
-
-
 # Slurm: a real one, of one node. It needs Debian's slurm-wlm and munge, and root to start them.
 
 
@@ -294,9 +276,27 @@ def test_the_same_graph_on_slurm(work, finished, slurm):
     name = "mine.en-de.bpe-dropout.tiny.seed2"
     out = work.call("run", name, "--profile", "slurm", GPUS="0", TASKS="2", CORES="2")
     log = (work.run(name) / "train.log").read_text()
-    assert "$ srun --nodes 1 --ntasks 2" in log
+    assert "$ srun --kill-on-bad-exit=1 --nodes 1 --ntasks 2" in log
     training = json.loads((work.run(name) / "training.json").read_text())
     assert training["devices"]["ranks"] == 2, log
     assert "distributed init (rank 1)" in log
     assert json.loads((work.run(name) / "result.json").read_text())["updates"] == 70
     assert re.search(r"submitted with SLURM jobid \d+|SLURM run ID", out)
+
+
+def test_a_stage_that_fails_says_why_and_loses_nothing(work, finished):
+    text = work.made / "data" / "downloads" / "mine" / "text.de"
+    whole = text.read_text()
+    text.write_text("only one line\n")
+    out = work.call("run", "mine-en-de", code=1)
+    assert f"text.en has {len(work.lines)} sentences and" in out
+    assert "text.de has 1: they must be translations, line by line" in out
+    assert "mine-en-de is not finished" in out
+    assert (work.run(RUNS[0]) / "result.json").is_file()
+    text.write_text(whole)
+
+
+def test_a_file_that_is_not_there_is_asked_for(work, tmp_path):
+    out = work.call("run", "mine-en-de", "--directory", str(tmp_path), code=1)
+    assert "mine/text.de cannot be downloaded" in out
+    assert "Put it here: data/downloads/mine/text.de" in out

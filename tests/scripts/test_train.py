@@ -74,7 +74,14 @@ def test_the_command_line_on_gpus():
     assert value_of(arguments, "--distributed-world-size") == "8"
     assert (value_of(arguments, "--max-tokens"), value_of(arguments, "--update-freq")) == ("4000", "1")
     assert (value_of(arguments, "--bpe"), value_of(arguments, "--unigram-unit")) == ("unigram_regularization", "word")
-    assert launch(arguments, Devices(gpus=4, nodes=2, tasks=4), 8)[:5] == ["srun", "--nodes", "2", "--ntasks", "8"]
+    assert launch(arguments, Devices(gpus=4, nodes=2, tasks=4), 8)[:6] == [
+        "srun",
+        "--kill-on-bad-exit=1",
+        "--nodes",
+        "2",
+        "--ntasks",
+        "8",
+    ]
     assert launch(arguments, Devices(gpus=8), 8)[0].endswith("fairseq-train"), "one machine: fairseq starts its own"
 
 
