@@ -146,7 +146,7 @@ def keep_results(target: Target) -> None:
 
 def show_list(configs: Path) -> str:
     rows = [["target", "what it is", "runs", "download", "disk", "training"]]
-    for target in find_targets(configs).values():
+    for target in sorted(find_targets(configs).values(), key=lambda one: (one.name not in ("demo", "paper"), one.name)):
         plans = [plan_run(run, configs) for run in target.runs]
         times = describe_time(sum(seconds_of(plan) for plan in plans))
         device = "GPU" if any(plan.model.gpu for plan in plans) else "core"

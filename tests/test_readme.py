@@ -87,7 +87,9 @@ def test_python_with_fairseq(folder):
 def test_targets_exist():
     from scripts.runs import find_target
 
-    named = set(re.findall(r"`make ([\w.-]+)[^`]*`", README)) | set(re.findall(r"^make ([\w.-]+)", README, re.MULTILINE))
+    named = set(re.findall(r"`make ([\w.-]+)[^`]*`", README)) | set(
+        re.findall(r"^make ([\w.-]+)", README, re.MULTILINE)
+    )
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert {"demo", "iwslt15-en-vi", "iwslt15", "iwslt17", "wmt14", "aspec"} <= named
     for name in named - targets - {"mine-en-de"}:  # the README's own corpus: tests/scripts/test_system.py runs it

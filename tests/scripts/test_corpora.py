@@ -1,5 +1,6 @@
 """The corpora of configs/, against the paper, and what is said of files that are wrong."""
 
+import gzip
 import re
 from pathlib import Path
 
@@ -7,10 +8,13 @@ import pytest
 
 from bpe_dropout import InputError
 from scripts.corpora import Held, read_corpora, read_corpus
-from scripts.extract import extract, hold_out, key_of
+from scripts.download import fetch
+from scripts.extract import extract, hold_out, key_of, read_split
+from scripts.readers import READERS
 from scripts.runs import Run, plan_run
 from scripts.subset import choose
 from tests.conftest import SHARED
+from tests.scripts.test_archives import tar_of
 
 PAPER = SHARED.parent / "paper" / "bpe-dropout.tex"
 DATASETS = {"IWSLT15": "iwslt15", "IWSLT17": "iwslt17", "WMT14": "wmt14", "ASPEC": "aspec"}
@@ -224,3 +228,72 @@ def test_subsets_are_within_each_other():
     assert (choose(1000, 1000)).all()
     with pytest.raises(InputError, match="a part of 1001 pairs cannot be taken from 1000"):
         choose(1000, 1001)
+
+
+def test_multi30k_from_a_mirror(shared, tmp_path):
+    """The real files, as somebody without internet has them: fetched, checked by their sums, read, counted."""
+    corpus = read_corpora()["multi30k.en-de"]
+    for name, download in corpus.downloads.items():
+        fetch(name, download, tmp_path / name, str(shared))
+    extract(corpus, tmp_path, tmp_path / "raw")
+    assert (tmp_path / "raw" / "test.de").read_text().count("\n") == 1000
+
+
+CONTENT = {
+    "lines": "one\ntwo\nthree\n",
+    "wit3-tags": "<title>x</title>\none\ntwo\n<talkid>1</talkid>\nthree\n",
+    "wit3-xml": '<mteval><doc>\n<seg id="1"> one </seg>\n<seg id="2"> two </seg>\n<seg id="3"> three </seg></doc>\n',
+    "sgm": '<doc><hl><seg id="1">one</seg></hl>\n<seg id="2">two</seg>\n<seg id="3">three</seg></doc>\n',
+    "aspec": "a ||| 1 ||| いち ||| one\na ||| 2 ||| に ||| two\na ||| 3 ||| さん ||| three\n",
+}
+
+
+def pack(tree: dict, name: str) -> bytes:
+    """A file, or an archive of a tree of files, by its name."""
+    content = tree if isinstance(tree, bytes) else tar_of({path: pack(of, path) for path, of in tree.items()})
+    return gzip.compress(content) if name.endswith(".gz") else content
+
+
+def plant(trees: dict, name: str, known: str, content: bytes) -> None:
+    """Puts a file at its place in the tree of an archive in an archive."""
+    tree, path = trees, known
+    for part in name.removeprefix(known).split("/")[1:]:
+        if path.endswith((".tgz", ".tar")):
+            tree, path = tree.setdefault(path, {}), part
+        else:
+            path = f"{path}/{part}"
+    tree[path] = content
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["iwslt15.en-vi", "iwslt15.en-zh", "iwslt17.en-fr", "iwslt17.en-ar", "wmt14.en-de", "wmt14.en-fr", "aspec.en-ja"],
+)
+def test_every_file_that_the_papers_corpora_name_is_read(name, tmp_path):
+    """From archives of the layout that the YAML files describe, with three pairs in each file."""
+    corpus = read_corpora()[name]
+    trees: dict = {}
+    for parts in corpus.parts.values():
+        for part in parts:
+            for file in READERS[part.format].names(part.files):
+                plant(trees, file, corpus.download_of(file), CONTENT[part.format].encode())
+    for file, tree in trees.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_bytes(pack(tree, file))
+    for split, parts in corpus.parts.items():
+        for part in parts:
+            pairs = list(READERS[part.format].read(tmp_path, part.files, corpus.pair))
+            assert [pair[corpus.pair.index("en")] for pair in pairs] == ["one", "two", "three"], (split, part)
+
+
+def test_the_official_xml_by_the_corpus(shared, tmp_path):
+    """IWSLT15 En-Vi: the real dev and test files, where WIT3's bundle has them."""
+    corpus, trees = read_corpora()["iwslt15.en-vi"], {}
+    for split in ("valid", "test"):
+        for file in corpus.parts[split][0].files.values():
+            packed = shared / "iwslt15-envi-wit3" / f"{Path(file).name}.gz"
+            plant(trees, file, corpus.download_of(file), gzip.decompress(packed.read_bytes()))
+    ((file, tree),) = trees.items()
+    (tmp_path / file).parent.mkdir()
+    (tmp_path / file).write_bytes(pack(tree, file))
+    assert [len(list(read_split(corpus, split, tmp_path))) for split in ("valid", "test")] == [1553, 1268]
