@@ -16,7 +16,6 @@ from sacrebleu.significance import PairedTest
 
 from bpe_dropout import InputError
 
-from .corpora import CONFIGS
 from .runs import Run, plan_run
 from .score import bleu_of, read_both
 from .stage import Stage, read_json, write_json
@@ -31,7 +30,7 @@ def main() -> None:
     stage.add_argument("--folder", type=Path, default=Path("experiments/runs"), metavar="FOLDER", help="of all runs")
     stage.add_argument("--references", type=Path, required=True, metavar="FILE", help="the untokenized test text")
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="the comparison")
-    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
+    stage.add_configs()
     options = stage.parse()
     runs = [Run.parse(name) for name in options.runs]
     if len({run.group for run in runs}) != 1:

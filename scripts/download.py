@@ -28,7 +28,7 @@ from pathlib import Path
 from bpe_dropout import InputError
 
 from .archives import BROKEN, TAR
-from .corpora import CONFIGS, Download, find_download
+from .corpora import Download, find_download
 from .stage import Reporter, Stage
 
 BLOCK = 1 << 20
@@ -39,7 +39,7 @@ def main() -> None:
     stage = Stage(__doc__)
     stage.add_argument("name", metavar="NAME", help="the download")
     stage.add_argument("--output", required=True, type=Path, metavar="FILE", help="where it goes")
-    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
+    stage.add_configs()
     options = stage.parse()
     fetch(options.name, find_download(options.name, options.configs), options.output, os.environ.get("DATA_MIRROR"))
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bpe_dropout import InputError
 
-from .corpora import CONFIGS, SPLITS, Corpus, Held, read_corpora
+from .corpora import SPLITS, Corpus, Held, read_corpora
 from .readers import READERS, Pair
 from .stage import Reporter, Stage, whole, write_json
 
@@ -30,7 +30,7 @@ def main() -> None:
     stage.add_argument("corpus", metavar="CORPUS", help="a name in configs/corpora, such as iwslt15.en-vi")
     stage.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="where the texts go")
     stage.add_argument("--downloads", type=Path, default=Path("data/downloads"), metavar="FOLDER", help="(%(default)s)")
-    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
+    stage.add_configs()
     options = stage.parse()
     corpora = read_corpora(options.configs)
     if options.corpus not in corpora:

@@ -18,9 +18,8 @@ from fairseq_plugins.folder import DataFolder
 from fairseq_plugins.preparation import read_preparation
 
 from .commands import exit_on_signals, run_logged
-from .corpora import CONFIGS
-from .runs import Plan, Run, plan_run
-from .stage import Reporter, Stage, whole, write_json
+from .runs import Plan
+from .stage import Reporter, Stage, plan_of, whole, write_json
 from .train import Devices, common_arguments, environment_of, find_devices
 
 BEAM, LENPEN = 4, 0.6
@@ -29,15 +28,14 @@ SUBSET = "test"
 
 def main() -> None:
     stage = Stage(__doc__)
-    stage.add_argument("run", metavar="RUN", help="the name of a run")
+    stage.add_run()
     stage.add_argument("--folder", type=Path, required=True, metavar="DATA", help="its data folder")
     stage.add_argument("--checkpoint", type=Path, required=True, metavar="FILE", help="the averaged checkpoint")
     stage.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where translations go")
-    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
     options = stage.parse()
     exit_on_signals()
     devices = find_devices({**os.environ, "SLURM_NNODES": "1", "TASKS": "0"})
-    plan = plan_run(Run.parse(options.run), options.configs)
+    plan = plan_of(options)
     generate(plan, options.folder, options.checkpoint, options.output, devices)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from bpe_dropout import InputError
 
-from .corpora import CONFIGS, ROOT
+from .corpora import ROOT
 from .runs import Plan, Run, Target, find_target, find_targets, plan_run
 from .stage import Stage, describe_time, read_json
 
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     stage.add_argument("target", nargs="?", metavar="TARGET", help="what to do")
     stage.add_argument("--profile", default="local", metavar="NAME", help="local or slurm, or a folder (%(default)s)")
     stage.add_argument("--seed", type=int, default=1, metavar="N", help="of the runs (default: %(default)s)")
-    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
+    stage.add_configs()
     stage.add_argument("--directory", type=Path, default=Path(), metavar="FOLDER", help="where data and runs are kept")
     given = sys.argv[1:] if arguments is None else arguments
     mine, more = list(given), list[str]()

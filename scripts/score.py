@@ -18,24 +18,23 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from bpe_dropout import InputError
 
-from .corpora import CONFIGS, ROOT
-from .runs import Plan, Run, plan_run
-from .stage import Stage, read_json, write_json
+from .corpora import ROOT
+from .runs import Plan
+from .stage import Stage, plan_of, read_json, write_json
 
 PACKAGES = ("bpe-dropout", "fairseq-fixed", "torch", "numpy", "subword-nmt", "sentencepiece", "sacremoses", "sacrebleu")
 
 
 def main() -> None:
     stage = Stage(__doc__)
-    stage.add_argument("run", metavar="RUN", help="the name of a run")
+    stage.add_run()
     stage.add_argument("--references", type=Path, required=True, metavar="FILE", help="the untokenized test text")
     stage.add_argument("--translations", type=Path, required=True, metavar="FILE", help="test.txt of scripts.generate")
     stage.add_argument("--counts", type=Path, required=True, metavar="FILE", help="counts.json of the words")
     stage.add_argument("--vocabularies", type=Path, nargs="*", default=[], metavar="FILE", help="of scripts.learn")
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="result.json")
-    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
     options = stage.parse()
-    plan = plan_run(Run.parse(options.run), options.configs)
+    plan = plan_of(options)
     hypotheses, references = read_both(options.translations, options.references)
     folder = options.translations.parent
     training = read_json(folder / "training.json")

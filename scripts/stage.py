@@ -15,6 +15,9 @@ from typing import Any
 from bpe_dropout import InputError
 from bpe_dropout.cli import describe
 
+from .corpora import CONFIGS
+from .runs import Plan, Run, plan_run
+
 _EVERY = 15.0  # seconds between lines of progress where there is no terminal
 
 
@@ -25,8 +28,20 @@ class Stage(argparse.ArgumentParser):
         super().__init__(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
         sys.excepthook = explain
 
+    def add_configs(self) -> None:
+        self.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
+
+    def add_run(self) -> None:
+        """A run, by its name; `plan_of` gives its settings."""
+        self.add_argument("run", metavar="RUN", help="the name of a run")
+        self.add_configs()
+
     def parse(self, arguments: list[str] | None = None) -> argparse.Namespace:
         return self.parse_args(arguments)
+
+
+def plan_of(options: argparse.Namespace) -> Plan:
+    return plan_run(Run.parse(options.run), options.configs)
 
 
 def explain(kind: type[BaseException], error: BaseException, trace: Any) -> None:

@@ -26,9 +26,9 @@ import fairseq_plugins.averaging as averaging
 from bpe_dropout import InputError
 
 from .commands import exit_on_signals, run_logged
-from .corpora import CONFIGS, ROOT
-from .runs import Plan, Run, plan_run
-from .stage import Reporter, Stage, describe_time, read_json, write_json
+from .corpora import ROOT
+from .runs import Plan
+from .stage import Reporter, Stage, describe_time, plan_of, read_json, write_json
 
 SMALLEST = 1000  # source tokens that a GPU is given at least: a sentence must fit
 NEVER = "1000000"
@@ -36,13 +36,12 @@ NEVER = "1000000"
 
 def main() -> None:
     stage = Stage(__doc__)
-    stage.add_argument("run", metavar="RUN", help="the name of a run")
+    stage.add_run()
     stage.add_argument("--folder", type=Path, required=True, metavar="DATA", help="its data folder")
     stage.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where checkpoints go")
-    stage.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
     options = stage.parse()
     exit_on_signals()
-    plan = plan_run(Run.parse(options.run), options.configs)
+    plan = plan_of(options)
     train(plan, options.folder, options.output, find_devices(os.environ))
 
 
