@@ -42,7 +42,7 @@ list: setup ## the targets of the reproduction, such as demo and iwslt15-en-vi, 
 	@$(REPRODUCE) list
 
 plan: setup ## what TARGET would do: make plan TARGET=iwslt15-en-vi
-	@$(REPRODUCE) plan $(TARGET)
+	@$(REPRODUCE) plan $(TARGET) --profile $(PROFILE) --seed $(SEED) -- $(ARGUMENTS)
 
 smoke-base: setup ## builds Transformer base for every direction and system of the paper, and takes two updates
 	$(BIN)/pytest tests/scripts/test_base.py --all-directions -n auto --maxprocesses 4

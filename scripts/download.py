@@ -52,7 +52,7 @@ def fetch(name: str, download: Download, target: Path, mirror: str | None = None
     elif download.local:
         raise InputError(f"{name} cannot be downloaded. {download.local}\nPut it here: {target}")
     elif download.pypi:
-        fetch_wheel(name, download.pypi, part)
+        fetch_wheel(name, download.pypi, download.bytes, part)
     else:
         fetch_url(name, download, part)
     check(part, name, download, target)
@@ -71,10 +71,12 @@ def copy_from_mirror(name: str, mirror: Path, part: Path) -> None:
     )
 
 
-def fetch_wheel(name: str, release: str, part: Path) -> None:
-    """By pip, which knows the registry that this machine uses. A wheel is only read here, so any platform's will do."""
+def fetch_wheel(name: str, release: str, bytes_expected: int | None, part: Path) -> None:
+    """By pip, which knows the registry that this machine uses. A wheel is only read here, so any platform's will do.
+    It comes whole or not at all: a wheel that breaks off begins anew."""
     wheel = Path(name).name
-    print(f"{name}: {release} from the package registry", flush=True)
+    size = f", {bytes_expected / 1e6:.0f} MB" if bytes_expected else ""
+    print(f"{name}: {release} from the package registry{size}", flush=True)
     with tempfile.TemporaryDirectory(dir=part.parent) as folder:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
         command += ["--only-binary", ":all:", "--dest", folder, *platform_of(wheel), release]
@@ -186,7 +188,8 @@ def look_inside(part: Path, name: str) -> str:
                     pass
         elif name.endswith((".zip", ".whl")):
             with zipfile.ZipFile(part) as archive_of_wheel:
-                archive_of_wheel.testzip()
+                if damaged := archive_of_wheel.testzip():
+                    return f"{damaged} in it is damaged"
     except (*BROKEN, OSError) as error:
         with part.open("rb") as file:
             page = b"<html" in file.read(2000).lower()

@@ -34,7 +34,9 @@ def main() -> None:
     stage.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where translations go")
     options = stage.parse()
     exit_on_signals()
-    devices = find_devices({**os.environ, "SLURM_NNODES": "1", "TASKS": "0"})
+    asked = os.environ.get("GPUS", "")
+    found = find_devices({"GPUS": min(asked, "1")} if asked else {})
+    devices = Devices(gpus=min(1, found.gpus))
     plan = plan_of(options)
     generate(plan, options.folder, options.checkpoint, options.output, devices)
 

@@ -22,7 +22,9 @@ from typing import Any
 
 from bpe_dropout import InputError
 
+from .commands import die_with_parent
 from .corpora import ROOT
+from .download import fetch
 from .runs import Plan, Run, Target, find_target, find_targets, plan_run
 from .stage import Stage, describe_time, read_json
 
@@ -58,6 +60,8 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
     plans = {run.name: plan_run(run, options.configs) for run in target.runs}
     command = snakemake(target, options, more)
     options.directory.mkdir(parents=True, exist_ok=True)
+    if options.command == "run":
+        place_local_files(list(plans.values()), options.directory / "data" / "downloads", os.environ.get("DATA_MIRROR"))
     if options.command == "plan":
         print(show_plan(target, list(plans.values())), flush=True)
         return subprocess.run(command).returncode
@@ -70,7 +74,7 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
                 f"a reproduction is running in {Path().resolve()} already; wait for it, or end it"
             ) from None
         print(show_plan(target, list(plans.values())), flush=True)
-        code = run_quietly(command)
+        code = run_quietly(command, lock.fileno())
     finished = [run for run in target.runs if (RUNS / run.name / "result.json").is_file()]
     keep_results(target)
     if finished:
@@ -93,9 +97,15 @@ NOISE = re.compile(
 )
 
 
-def run_quietly(command: list[str]) -> int:
+def run_quietly(command: list[str], lock: int) -> int:
     """Runs Snakemake, and shows what of its output is of use. Ctrl-C reaches it, too: it ends its stages first."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=die_with_parent,
+        pass_fds=(lock,),  # held for as long as Snakemake lives
+    )
     assert process.stdout
     while True:
         try:
@@ -106,6 +116,15 @@ def run_quietly(command: list[str]) -> int:
             return process.wait()
         except KeyboardInterrupt:
             continue
+
+
+def place_local_files(plans: list[Plan], downloads: Path, mirror: str | None) -> None:
+    """Files that only the user can have are asked for, or taken from the mirror. They are none of Snakemake's, which
+    removes what it makes again."""
+    for plan in plans:
+        for name, download in plan.corpus.downloads.items():
+            if download.local and not (downloads / name).is_file():
+                fetch(name, download, downloads / name, mirror)
 
 
 def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> list[str]:

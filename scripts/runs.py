@@ -66,6 +66,10 @@ class Model:
     memory: int = 16000  # megabytes
 
 
+# What makes a model what it is. The rest says how much time and room it takes, and may change at any time.
+MODEL_SETTINGS = ("fairseq", "patience", "patience_share", "average", "dev_beam")
+
+
 @cache
 def read_method(name: str, configs: Path = CONFIGS) -> Method:
     return read_settings(named(configs, "methods", name), Method)
@@ -190,7 +194,7 @@ class Plan:
             "method": vars(self.method),
             "vocabularies asked for": self.vocabularies,
             "dropout": self.dropout,
-            "model": {**vars(self.model)},
+            "model": {name: getattr(self.model, name) for name in MODEL_SETTINGS},
             "batch of source tokens asked for": self.batch,
             "updates at most": self.updates,
             "interval": self.interval,
@@ -216,7 +220,7 @@ def plan_run(run: Run, configs: Path = CONFIGS) -> Plan:
         for side, language in (("src", run.source), ("tgt", run.target))
     }
     training = (subset or corpus).training.get(run.model, Training())
-    updates = training.updates.get(run.direction, {}).get(run.method, model.updates)
+    updates = most_updates(training, run, model)
     interval = training.interval or model.interval
     if updates % interval:
         raise InputError(f"{run.name}: {updates} updates are no multiple of the {interval} between checkpoints")
@@ -231,6 +235,15 @@ def plan_run(run: Run, configs: Path = CONFIGS) -> Plan:
         updates=updates,
         interval=interval,
     )
+
+
+def most_updates(training: Training, run: Run, model: Model) -> int:
+    """The number that stands for a run; for one that the paper does not have, the largest of those nearest to it."""
+    directions = training.updates
+    listed = directions.get(run.direction) or {
+        str(number): count for number, one in enumerate(directions.values()) for count in one.values()
+    }
+    return listed.get(run.method) or max(listed.values(), default=model.updates)
 
 
 def find_corpus(run: Run, configs: Path) -> Corpus:

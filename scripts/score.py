@@ -2,15 +2,11 @@
 
 BLEU as the paper has it: SacreBLEU on detokenized text against the untokenized references, lowercased (mixed case for
 runs on cased text), tokenized as 13a, `zh` for Chinese, characters for Japanese; its signature is kept. chrF beside it.
-Writes result.json: scores, signatures, the whole configuration, what the training came to, versions and the machine.
+Writes result.json: scores, signatures, the whole configuration, what the training came to, and on which machine.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
-import platform
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +14,8 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from bpe_dropout import InputError
 
-from .corpora import ROOT
 from .runs import Plan
 from .stage import Stage, plan_of, read_json, write_json
-
-PACKAGES = ("bpe-dropout", "fairseq-fixed", "torch", "numpy", "subword-nmt", "sentencepiece", "sacremoses", "sacrebleu")
 
 
 def main() -> None:
@@ -50,8 +43,8 @@ def main() -> None:
         "vocabularies": {path.name.removesuffix(".json"): read_json(path) for path in options.vocabularies},
         "training": training,
         "generation": read_json(folder / "generation.json"),
-        "versions": versions(),
-        "machine": machine(),
+        "versions": training.pop("versions"),
+        "machine": training.pop("machine"),
     }
     write_json(options.output, result)
     print(f"{plan.run.name}: BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f}", flush=True)
@@ -78,37 +71,6 @@ def score(plan: Plan, hypotheses: list[str], references: list[str]) -> dict[str,
         "chrf": found_chrf.score,
         "chrf signature": str(chrf.get_signature()),
     }
-
-
-def versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    done = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
-    )
-    return {**found, "commit": done.stdout.strip() or "unknown"}
-
-
-def machine() -> dict[str, Any]:
-    import torch
-
-    gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-    return {"system": platform.system(), "processor": processor(), "cores": os.cpu_count(), "gpus": gpus}
-
-
-def processor() -> str:
-    """The name of the processor; of a virtual one, what it says of itself."""
-    info = Path("/proc/cpuinfo")
-    names = (
-        [line.split(":", 1)[1].strip() for line in info.read_text().split("\n") if line.startswith("model name")]
-        if info.exists()
-        else []
-    )
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

@@ -29,10 +29,11 @@ pip="$venv/bin/python -m pip install --quiet --disable-pip-version-check"
 
 # torch first, since fairseq is built with it. Its CPU build is a tenth of the size: it is taken where there is no GPU
 # and an index offers it.
+# TORCH says which to take in any case: TORCH=torch==2.13.0 on a cluster whose GPUs are not where this runs.
 torch=${TORCH:-torch==2.13.0}
 if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
   echo "setup: installing $torch into $venv"
-  if [ "$(uname -s)" = Linux ] && ! nvidia-smi -L >/dev/null 2>&1; then
+  if [ -z "${TORCH:-}" ] && [ "$(uname -s)" = Linux ] && ! nvidia-smi -L >/dev/null 2>&1; then
     $pip "$torch+cpu" 2>/dev/null ||
       $pip --index-url https://download.pytorch.org/whl/cpu --retries 0 --timeout 20 "$torch+cpu" 2>/dev/null ||
       $pip "$torch"

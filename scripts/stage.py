@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import glob
 import json
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -81,11 +83,33 @@ class Reporter:
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A file to write under another name, which takes its own when it is whole."""
+    """A file to write under another name, which takes its own when it is whole.
+
+    The other name is this process's own: two that make the same file, on one machine or two, do not write into each
+    other's. What a killed process of this machine has left behind is removed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    yield part
-    os.replace(part, path)
+    host = socket.gethostname()
+    for left in path.parent.glob(glob.escape(f"{path.name}.{host}.") + "*.part"):
+        number = left.name.split(".")[-2]
+        if number.isdigit() and not is_running(int(number)):
+            left.unlink(missing_ok=True)
+    part = path.with_name(f"{path.name}.{host}.{os.getpid()}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def write_json(path: Path, content: Any) -> None:

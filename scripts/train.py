@@ -7,7 +7,7 @@ The number of source tokens in a batch is the corpus's, on however many GPUs the
 Training ends at the paper's number of updates, or when dev BLEU has not become better for a while (`converged`).
 That is decided here, from the log, and not by fairseq's --patience, which forgets what it has seen in a restart.
 
-GPUS=N takes N GPUs (default: all there are); in a Slurm job with several nodes or tasks, fairseq starts on all of them.
+GPUS=N takes N GPUs (default: all there are). In a job of Slurm, NODES=N takes so many nodes, a process for each GPU.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import math
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,8 +28,10 @@ from bpe_dropout import InputError
 
 from .commands import exit_on_signals, run_logged
 from .corpora import ROOT
+from .download import checksum
+from .machine import machine, versions
 from .runs import Plan
-from .stage import Reporter, Stage, describe_time, plan_of, read_json, write_json
+from .stage import Reporter, Stage, describe_time, plan_of, read_json, whole, write_json
 
 SMALLEST = 1000  # source tokens that a GPU is given at least: a sentence must fit
 NEVER = "1000000"
@@ -52,23 +55,35 @@ class Devices:
     gpus: int = 0  # of each node
     nodes: int = 1
     tasks: int = 0  # of each node, that Slurm starts; 0: fairseq starts its processes itself
+    cores: int = 1  # of each task
 
     @property
     def ranks(self) -> int:
         return max(1, self.gpus, self.tasks) * self.nodes
 
 
-def find_devices(environment: Mapping[str, str]) -> Devices:
-    import torch
+def find_devices(environment: Mapping[str, str], there: int | None = None) -> Devices:
+    """What the environment asks for, of what is there. Slurm's own variables do not all reach its jobs."""
+    if there is None:
+        import torch
 
-    there = torch.cuda.device_count()
-    wanted = environment.get("GPUS", "")
-    if wanted and not wanted.isdigit():
-        raise InputError(f"GPUS is a number of GPUs, not {wanted}")
-    gpus = min(int(wanted), there) if wanted else there
-    nodes = int(environment.get("SLURM_NNODES", "1"))
-    tasks = int(environment.get("TASKS", "0")) if "SLURM_JOB_ID" in environment else 0
-    return Devices(gpus, nodes, max(tasks, 1 if nodes > 1 else 0))
+        there = torch.cuda.device_count()
+    slurm = "SLURM_JOB_ID" in environment
+    wanted = {}
+    for name in ("GPUS", "NODES", "TASKS", "CORES"):
+        value = environment.get(name, "")
+        if value and not value.isdigit():
+            raise InputError(f"{name} is a number, not {value}")
+        wanted[name] = int(value) if value else None
+    gpus = there if wanted["GPUS"] is None else wanted["GPUS"]
+    if gpus > there:
+        raise InputError(
+            f"{gpus} GPUs were asked for, and torch sees {there}. If there are more, this torch may be a build for "
+            "CPUs: remove .venv, and make setup TORCH=torch==2.13.0; or say GPUS=0"
+        )
+    nodes = (wanted["NODES"] or 1) if slurm else 1
+    tasks = max(wanted["TASKS"] or 0, gpus if nodes > 1 else 0) if slurm else 0
+    return Devices(gpus, nodes, tasks, max(1, (wanted["CORES"] or 1) // max(1, tasks)))
 
 
 def shape_batch(batch: int, ranks: int, at_once: int) -> tuple[int, int, int]:
@@ -82,6 +97,16 @@ def shape_batch(batch: int, ranks: int, at_once: int) -> tuple[int, int, int]:
     ranks = max(1, min(ranks, batch // SMALLEST))
     times = max(1, math.ceil(batch / (ranks * at_once)))
     return ranks, math.ceil(batch / (ranks * times)), times
+
+
+def ranks_of(plan: Plan, devices: Devices) -> tuple[int, int, int]:
+    shape = shape_batch(plan.batch, devices.ranks, plan.model.tokens_at_once)
+    if devices.tasks and shape[0] != devices.ranks:
+        raise InputError(
+            f"{devices.ranks} GPUs are too many for batches of {plan.batch} source tokens: {shape[0]} are enough, with "
+            f"{SMALLEST} each"
+        )
+    return shape
 
 
 def method_arguments(plan: Plan) -> list[str]:
@@ -102,12 +127,12 @@ def common_arguments(plan: Plan, folder: Path) -> list[str]:
 def train_arguments(plan: Plan, folder: Path, output: Path, devices: Devices) -> list[str]:
     """The whole command line of fairseq-train."""
     model = plan.model
-    ranks, tokens, times = shape_batch(plan.batch, devices.ranks, model.tokens_at_once)
+    ranks, tokens, times = ranks_of(plan, devices)
     beam = json.dumps({"beam": model.dev_beam, "lenpen": 0.6, "max_len_a": 1.2, "max_len_b": 10})
     characters = plan.corpus.languages[plan.run.target].dev_bleu == "characters"
     device = ["--fp16"] if devices.gpus else ["--cpu"]
+    device += ["--distributed-world-size", str(ranks)]  # fairseq's default is all GPUs that it sees
     if ranks > 1:
-        device += ["--distributed-world-size", str(ranks)]
         port = str(20000 + int(os.environ.get("SLURM_JOB_ID", "0")) % 20000)
         if not devices.gpus:
             device += ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--distributed-no-spawn"]
@@ -152,7 +177,9 @@ def launch(arguments: list[str], devices: Devices, ranks: int) -> list[str]:
             raise InputError("a training on several nodes needs GPUs; on CPUs it can have several tasks of one node")
         # fairseq finds its rank in Slurm's variables, and then a GPU of that number. Without GPUs it has to be told.
         command = ["bash", "-c", 'exec "$@" --distributed-rank "$SLURM_PROCID"', "bash", *command]
-    return ["srun", "--kill-on-bad-exit=1", "--nodes", str(devices.nodes), "--ntasks", str(ranks), *command]
+    step = ["srun", "--kill-on-bad-exit=1", "--nodes", str(devices.nodes), "--ntasks", str(ranks)]
+    step += ["--ntasks-per-node", str(ranks // devices.nodes), "--cpus-per-task", str(devices.cores)]
+    return [*step, *command]
 
 
 @dataclass
@@ -160,13 +187,13 @@ class History:
     """What the log of a training tells."""
 
     bleu: dict[int, float] = field(default_factory=dict)  # after so many updates
-    saved: set[int] = field(default_factory=set)
+    walls: list[float] = field(default_factory=list)  # seconds, of each call
     last: dict[str, Any] = field(default_factory=dict)  # the latest line of progress
     epoch: dict[str, Any] = field(default_factory=dict)  # the latest summary of an epoch
 
     def read(self, line: str) -> None:
-        if found := re.search(r"Saved checkpoint \S+ \(epoch \d+ @ (\d+) updates", line):
-            self.saved.add(int(found[1]))
+        if line.startswith("$ "):
+            self.walls.append(0.0)
         for tag in ("valid", "train_inner", "train"):
             _, bar, after = line.partition(f"| {tag} | ")
             if not bar or not after.startswith("{"):
@@ -179,6 +206,8 @@ class History:
                 self.bleu[int(logged["valid_num_updates"])] = float(logged["valid_bleu"])
             elif tag == "train_inner":
                 self.last = logged
+                if self.walls:
+                    self.walls[-1] = float(logged.get("wall", 0))
             elif tag == "train":
                 self.epoch = logged
 
@@ -215,23 +244,24 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices) -> None:
         updates = converged(history.bleu, model.patience, model.patience_share)
         if updates is None and plan.updates in history.bleu:
             updates = plan.updates
-        written = any(number_of(path.name) == updates for path in output.iterdir())
-        return updates if updates in history.saved and written else None
+        return updates if any(number_of(path.name) == updates for path in output.iterdir()) else None
 
     def watch(line: str) -> bool:
         history.read(line)
         report.show(describe(plan, history, log))
         return end() is not None
 
-    check_settings(plan, output / "settings.json")
+    check_settings(plan, folder, output / "settings.json")
+    if end() is None and plan.updates in history.bleu:
+        number_the_last(output, plan.updates)
     arguments = train_arguments(plan, folder, output, devices)
-    ranks = shape_batch(plan.batch, devices.ranks, model.tokens_at_once)[0]
+    ranks = ranks_of(plan, devices)[0]
     if end() is None:
         print(
             f"{plan.run.name}: trains on {name_devices(devices)}, at most {plan.updates} updates; log: {log}",
             flush=True,
         )
-        run_logged(launch(arguments, devices, ranks), log, watch, environment_of(plan, devices))
+        run_logged(launch(arguments, devices, ranks), log, watch, environment_of(plan, devices, ranks))
     report.clear()
     updates = end()
     if updates is None:
@@ -239,26 +269,49 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices) -> None:
     finish(plan, output, history, updates, devices, arguments)
 
 
-def check_settings(plan: Plan, path: Path) -> None:
-    """A training goes on with the settings that it was begun with; only the most updates may have changed."""
-    settings = json.loads(json.dumps(plan.settings()))
+def check_settings(plan: Plan, folder: Path, path: Path) -> None:
+    """A training goes on with the settings and the data that it was begun with; only its limit may have changed."""
+    settings = json.loads(json.dumps({**plan.settings(), "data": sums_of(folder)}))
     if path.exists():
         begun = read_json(path)
         changed = [key for key in settings if key != "updates at most" and begun.get(key) != settings[key]]
         if changed:
             raise InputError(
-                f"{path.parent} was begun with other settings ({', '.join(changed)}). To train anew, remove the "
-                f"folder; to go on, put back what {path} says"
+                f"{path.parent} was begun with other settings or data ({', '.join(changed)}). To train anew, remove "
+                f"that folder; to go on, put back what {path} says"
             )
     write_json(path, settings)
 
 
-def environment_of(plan: Plan, devices: Devices) -> dict[str, str]:
-    visible = {"CUDA_VISIBLE_DEVICES": ""} if not devices.gpus else {}
-    threads = {} if devices.gpus else {"OMP_NUM_THREADS": str(min(plan.model.threads, os.cpu_count() or 1))}
-    if devices.tasks > 1 and not devices.gpus:
-        threads = {"OMP_NUM_THREADS": "1"}
-    return {**visible, **threads, "PYTHONPATH": str(ROOT)}
+def sums_of(folder: Path) -> dict[str, str]:
+    """What a training reads of a data folder."""
+    if not folder.is_dir():
+        raise InputError(f"there is no data folder {folder}")
+    names = re.compile(r"(train|valid)\.[^.]+\.[^.]+|dict\.[^.]+\.txt|codes\.[^.]+|unigram\.[^.]+\.model")
+    return {path.name: checksum(path, "sha256") for path in sorted(folder.iterdir()) if names.fullmatch(path.name)}
+
+
+def number_the_last(output: Path, updates: int) -> None:
+    """Where a training was killed between its last checkpoint and the copy of it that carries its number."""
+    last = output / "checkpoint_last.pt"
+    if last.exists():
+        state = averaging.load_state(str(last), map_location="cpu", weights_only=True)
+        if state["optimizer_history"][-1]["num_updates"] == updates:
+            epoch = state["extra_state"]["train_iterator"]["epoch"]
+            with whole(output / f"checkpoint_{epoch}_{updates}.pt") as part:
+                shutil.copyfile(last, part)
+
+
+def environment_of(plan: Plan, devices: Devices, ranks: int = 1) -> dict[str, str]:
+    """GPUs that a training does not use are hidden from it; on the CPU, threads are limited."""
+    paths = {"PYTHONPATH": str(ROOT)}
+    if devices.gpus and devices.tasks:
+        return paths
+    if devices.gpus:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(devices.gpus)))
+        return {**paths, "CUDA_VISIBLE_DEVICES": ",".join(visible.split(",")[:ranks])}
+    threads = 1 if devices.tasks > 1 else min(plan.model.threads, os.cpu_count() or 1)
+    return {**paths, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": str(threads)}
 
 
 def finish(plan: Plan, output: Path, history: History, updates: int, devices: Devices, arguments: list[str]) -> None:
@@ -268,7 +321,7 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
     if not chosen:
         raise InputError(f"{output} has no checkpoints up to update {updates}; remove the folder to train again")
     best = max(history.bleu, key=lambda key: (history.bleu[key], -key))
-    ranks, tokens, times = shape_batch(plan.batch, devices.ranks, plan.model.tokens_at_once)
+    ranks, tokens, times = ranks_of(plan, devices)
     record = {
         "run": plan.run.name,
         "updates": updates,
@@ -283,10 +336,12 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
         "length ratios": {"src": logged(history, "src_ratio"), "tgt": logged(history, "tgt_ratio")},
         "unk shares": {"src": logged(history, "src_unk"), "tgt": logged(history, "tgt_unk")},
         "pairs skipped for their length": logged(history, "skipped"),
-        "seconds of training": logged(history, "train_wall"),
+        "seconds": sum(history.walls),  # validations and checkpoints, too
         "epochs": float(history.last.get("update", history.epoch.get("epoch", 0))),
         "devices": {**vars(devices), "ranks": ranks, "update freq": times, "fp16": bool(devices.gpus)},
         "fairseq-train": arguments,
+        "versions": versions(),
+        "machine": machine(),
     }
     write_json(output / "training.json", record)
     print(

@@ -22,6 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all-directions", action="store_true", help="test_base.py: all directions and systems")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file first, so that it does not come last and alone."""
+    items.sort(key=lambda item: item.path.name != "test_system.py")
+
+
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 

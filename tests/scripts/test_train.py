@@ -1,9 +1,12 @@
 """What a training is told, when it ends, and what it leaves behind, without training: tests/scripts/test_system.py
 trains."""
 
+import contextlib
+import dataclasses
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,14 +18,16 @@ from bpe_dropout import InputError
 from scripts.commands import run_logged
 from scripts.corpora import ROOT
 from scripts.runs import Run, plan_run
-from scripts.stage import write_json
+from scripts.stage import whole, write_json
 from scripts.train import (
     Devices,
     History,
     check_settings,
     converged,
+    environment_of,
     find_devices,
     launch,
+    ranks_of,
     shape_batch,
     train_arguments,
 )
@@ -85,12 +90,33 @@ def test_the_command_line_on_gpus():
     assert launch(arguments, Devices(gpus=8), 8)[0].endswith("fairseq-train"), "one machine: fairseq starts its own"
 
 
+def test_a_training_sees_the_gpus_that_it_uses_alone(monkeypatch):
+    """fairseq takes all that it sees."""
+    for seen, gpus, expected in (("", 8, "0,1,2,3"), ("4,5,6,7", 4, "4,5,6,7"), ("3,5", 2, "3,5")):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", seen)
+        devices = Devices(gpus=gpus)
+        ranks = ranks_of(IWSLT, devices)[0]
+        assert environment_of(IWSLT, devices, ranks)["CUDA_VISIBLE_DEVICES"] == expected
+        assert value_of(train_arguments(IWSLT, Path("D"), Path("O"), devices), "--distributed-world-size") == str(ranks)
+    small = plan_run(Run.parse("demo.en-de.bpe.small.seed1"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert environment_of(small, Devices(gpus=4), 1)["CUDA_VISIBLE_DEVICES"] == "0"
+    assert value_of(train_arguments(small, Path("D"), Path("O"), Devices(gpus=4)), "--distributed-world-size") == "1"
+
+
 def test_devices():
-    assert find_devices({}).nodes == 1
-    assert find_devices({"TASKS": "2"}).tasks == 0, "outside of Slurm there is nobody to start them"
-    assert find_devices({"SLURM_JOB_ID": "7", "SLURM_NNODES": "2", "TASKS": "2", "GPUS": "0"}) == Devices(0, 2, 2)
-    with pytest.raises(InputError, match="GPUS is a number of GPUs, not all"):
-        find_devices({"GPUS": "all"})
+    slurm = {"SLURM_JOB_ID": "7", "CORES": "8"}
+    assert find_devices({}, there=3) == Devices(3)
+    assert find_devices({"GPUS": "1"}, there=3) == Devices(1)
+    assert find_devices({"TASKS": "2"}, there=0).tasks == 0, "outside of Slurm there is nobody to start them"
+    assert find_devices({**slurm, "GPUS": "4", "NODES": "2"}, there=4) == Devices(4, 2, 4, cores=2)
+    assert find_devices({**slurm, "GPUS": "0", "TASKS": "2"}, there=0) == Devices(0, 1, 2, cores=4)
+    with pytest.raises(InputError, match="GPUS is a number, not all"):
+        find_devices({"GPUS": "all"}, there=1)
+    with pytest.raises(InputError, match="1 GPUs were asked for, and torch sees 0"):
+        find_devices({**slurm, "GPUS": "1"}, there=0)
+    with pytest.raises(InputError, match="16 GPUs are too many for batches of 4000 source tokens: 4 are enough"):
+        ranks_of(IWSLT, Devices(4, 4, 4))
 
 
 def test_convergence_waits_longer_in_longer_trainings():
@@ -104,31 +130,63 @@ def test_convergence_waits_longer_in_longer_trainings():
 
 def test_the_log_of_a_training():
     lines = [
-        '2026-01-01 | INFO | train_inner | {"epoch": 1, "update": 0.5, "loss": "9.1", "num_updates": "50", "ups": "2"}',
-        '2026-01-01 | INFO | valid | {"epoch": 1, "valid_loss": "8", "valid_bleu": "1.25", "valid_num_updates": "100"}',
-        "2026-01-01 | INFO | fairseq.checkpoint_utils | Saved checkpoint a/checkpoint_1_100.pt (epoch 1 @ 100 updates,",
-        '2026-01-01 | INFO | train | {"epoch": 1, "train_src_ratio": "1.21", "train_loss": "7"}',
-        '2026-01-01 | INFO | valid | {"epoch": 1, "valid_lo',
+        "$ fairseq-train DATA",
+        '2026 | INFO | train_inner | {"epoch": 1, "update": 0.3, "loss": "9.3", "num_updates": "30", "wall": "7"}',
+        "$ fairseq-train DATA",
+        '2026 | INFO | train_inner | {"epoch": 1, "update": 0.4, "loss": "9.2", "num_updates": "40", "wall": "4"}',
+        '2026 | INFO | train_inner | {"epoch": 1, "update": 0.5, "loss": "9.1", "num_updates": "50", "wall": "5"}',
+        '2026 | INFO | valid | {"epoch": 1, "valid_loss": "8", "valid_bleu": "1.25", "valid_num_updates": "100"}',
+        "2026 | INFO | fairseq.checkpoint_utils | Saved checkpoint a/checkpoint_1_100.pt (epoch 1 @ 100 updates,",
+        '2026 | INFO | train | {"epoch": 1, "train_src_ratio": "1.21", "train_loss": "7"}',
+        '2026 | INFO | valid | {"epoch": 1, "valid_lo',
         "anything else | valid | even this",
     ]
     history = History()
     for line in lines:
         history.read(line)
     assert history.bleu == {100: 1.25}
-    assert history.saved == {100}
+    assert sum(history.walls) == 7 + 5
     assert history.last["num_updates"] == "50"
     assert history.epoch["train_src_ratio"] == "1.21"
 
 
-def test_a_training_goes_on_with_its_own_settings_alone(tmp_path):
-    path = tmp_path / "settings.json"
-    check_settings(IWSLT, path)
-    check_settings(IWSLT, path)
+def test_a_training_goes_on_with_its_own_settings_and_data_alone(tmp_path):
+    path, data = tmp_path / "settings.json", tmp_path / "DATA"
+    data.mkdir()
+    (data / "train.en-zh.en").write_text("some words\n")
+    check_settings(IWSLT, data, path)
+    (data / "train.en-zh.en.words").write_text("made by a training")
+    (data / "test.en-zh.en").write_text("not trained on")
+    check_settings(IWSLT, data, path)
     write_json(path, {**json.loads(path.read_text()), "updates at most": 1})
-    check_settings(IWSLT, path)
+    check_settings(IWSLT, data, path)
+    (data / "train.en-zh.en").write_text("other words\n")
+    with pytest.raises(InputError, match=r"begun with other settings or data \(data\)"):
+        check_settings(IWSLT, data, path)
+    (data / "train.en-zh.en").write_text("some words\n")
     write_json(path, {**json.loads(path.read_text()), "dropout": {"src": 0.2, "tgt": 0.2}})
-    with pytest.raises(InputError, match=r"begun with other settings \(dropout\)"):
-        check_settings(IWSLT, path)
+    with pytest.raises(InputError, match=r"begun with other settings or data \(dropout\)"):
+        check_settings(IWSLT, data, path)
+
+
+def test_how_much_room_a_model_takes_is_no_setting_of_a_run():
+    roomier = dataclasses.replace(IWSLT, model=dataclasses.replace(IWSLT.model, memory=1, threads=1, tokens_at_once=1))
+    assert roomier.settings() == IWSLT.settings()
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path):
+    path = tmp_path / "a"
+    left = tmp_path / f"a.{socket.gethostname()}.99999999.part"
+    left.write_text("of a process that was killed")
+    with contextlib.suppress(KeyboardInterrupt), whole(path) as part:
+        part.write_text("half")
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+    with whole(path) as part, whole(tmp_path / "b") as other:
+        assert part != other
+        part.write_text("x")
+        other.write_text("y")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a", "b"]
 
 
 def test_a_command_that_fails_shows_the_end_of_its_log(tmp_path):
