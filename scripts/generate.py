@@ -20,7 +20,7 @@ from fairseq_plugins.preparation import read_preparation
 from .commands import exit_on_signals, run_logged
 from .runs import Plan
 from .stage import Reporter, Stage, plan_of, whole, write_json
-from .train import Devices, common_arguments, environment_of, find_devices
+from .train import Devices, common_arguments, environment_of, find_devices, without_place
 
 BEAM, LENPEN = 4, 0.6
 SUBSET = "test"
@@ -75,7 +75,7 @@ def generate(plan: Plan, folder: Path, checkpoint: Path, output: Path, devices: 
         "pieces": int(took[1].replace(",", "")) if took else None,
         "seconds of translating": float(took[2]) if took else None,
         "seconds in all": round(time.monotonic() - begin, 2),
-        "fairseq-generate": arguments,
+        "fairseq-generate": without_place(arguments),
     }
     write_json(output / "generation.json", record)
     print(f"{plan.run.name}: translated {sentences} sentences in {record['seconds in all']} s", flush=True)

@@ -156,6 +156,11 @@ def train_arguments(plan: Plan, folder: Path, output: Path, devices: Devices) ->
     ]
 
 
+def without_place(arguments: list[str]) -> list[str]:
+    """For a record: where this folder lies on a machine is of no interest."""
+    return [argument.replace(f"{ROOT}/", "") for argument in arguments]
+
+
 def flags(options: Mapping[str, Any]) -> list[str]:
     """
     >>> flags({"arch": "transformer", "share_all_embeddings": True, "fp16": False})
@@ -339,7 +344,7 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
         "seconds": sum(history.walls),  # validations and checkpoints, too
         "epochs": float(history.last.get("update", history.epoch.get("epoch", 0))),
         "devices": {**vars(devices), "ranks": ranks, "update freq": times, "fp16": bool(devices.gpus)},
-        "fairseq-train": arguments,
+        "fairseq-train": without_place(arguments),
         "versions": versions(),
         "machine": machine(),
     }

@@ -111,8 +111,11 @@ def test_the_demo_is_what_it_printed():
     """Between the marks stands the end of what `make demo` printed, and the committed results say the same."""
     import json
 
+    from scripts.runs import Run, plan_run
+
     (shown,) = re.findall(r"<!-- demo: begin -->\n(.*?)<!-- demo: end -->", README, re.DOTALL)
     for method in ("bpe", "bpe-dropout"):
         result = json.loads((ROOT / "experiments" / "results" / f"demo.en-de.{method}.small.seed1.json").read_text())
         assert re.search(rf"{method} +{result['bleu']:.2f} +{result['chrf']:.2f} +{result['updates']} ", shown)
         assert result["bleu signature"] in shown
+        assert result["configuration"] == json.loads(json.dumps(plan_run(Run.parse(result["run"])).settings()))
