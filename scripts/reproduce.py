@@ -23,7 +23,7 @@ from typing import Any
 from bpe_dropout import InputError
 
 from .commands import die_with_parent
-from .corpora import ROOT
+from .corpora import ROOT, Download
 from .download import fetch
 from .runs import Plan, Run, Target, find_target, find_targets, plan_run
 from .stage import Stage, describe_time, read_json
@@ -60,11 +60,15 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
     plans = {run.name: plan_run(run, options.configs) for run in target.runs}
     command = snakemake(target, options, more)
     options.directory.mkdir(parents=True, exist_ok=True)
-    if options.command == "run":
-        place_local_files(list(plans.values()), options.directory / "data" / "downloads", os.environ.get("DATA_MIRROR"))
+    downloads = options.directory / "data" / "downloads"
+    missing = missing_files(list(plans.values()), downloads)
     if options.command == "plan":
         print(show_plan(target, list(plans.values())), flush=True)
-        return subprocess.run(command).returncode
+        for name, download in missing.items():
+            print(f"first, put {name} in place, as {downloads / name}: {download.local}")
+        return 0 if missing else subprocess.run(command).returncode
+    for name, download in missing.items():
+        fetch(name, download, downloads / name, os.environ.get("DATA_MIRROR"))
     os.chdir(options.directory)
     with open(".reproduction.lock", "ab") as lock:
         try:
@@ -118,13 +122,11 @@ def run_quietly(command: list[str], lock: int) -> int:
             continue
 
 
-def place_local_files(plans: list[Plan], downloads: Path, mirror: str | None) -> None:
-    """Files that only the user can have are asked for, or taken from the mirror. They are none of Snakemake's, which
-    removes what it makes again."""
-    for plan in plans:
-        for name, download in plan.corpus.downloads.items():
-            if download.local and not (downloads / name).is_file():
-                fetch(name, download, downloads / name, mirror)
+def missing_files(plans: list[Plan], downloads: Path) -> dict[str, Download]:
+    """Files that only the user can have, and that are not there. They are none of Snakemake's, which removes what it
+    makes again: they are asked for, or taken from the mirror, before it starts."""
+    files = {name: one for plan in plans for name, one in plan.corpus.downloads.items()}
+    return {name: one for name, one in files.items() if one.local and not (downloads / name).is_file()}
 
 
 def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> list[str]:

@@ -70,7 +70,7 @@ def find_devices(environment: Mapping[str, str], there: int | None = None) -> De
         there = torch.cuda.device_count()
     slurm = "SLURM_JOB_ID" in environment
     wanted = {}
-    for name in ("GPUS", "NODES", "TASKS", "CORES"):
+    for name in ("GPUS", "NODES", "TASKS", "TASK_CORES"):
         value = environment.get(name, "")
         if value and not value.isdigit():
             raise InputError(f"{name} is a number, not {value}")
@@ -83,7 +83,7 @@ def find_devices(environment: Mapping[str, str], there: int | None = None) -> De
         )
     nodes = (wanted["NODES"] or 1) if slurm else 1
     tasks = max(wanted["TASKS"] or 0, gpus if nodes > 1 else 0) if slurm else 0
-    return Devices(gpus, nodes, tasks, max(1, (wanted["CORES"] or 1) // max(1, tasks)))
+    return Devices(gpus, nodes, tasks, wanted["TASK_CORES"] or 1)
 
 
 def shape_batch(batch: int, ranks: int, at_once: int) -> tuple[int, int, int]:

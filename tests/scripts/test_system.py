@@ -301,6 +301,8 @@ def test_a_stage_that_fails_says_why_and_loses_nothing(work, finished):
 
 
 def test_a_file_that_is_not_there_is_asked_for(work, tmp_path):
+    plan = work.call("plan", "mine-en-de", "--directory", str(tmp_path))
+    assert f"first, put mine/text.en in place, as {tmp_path}/data/downloads/mine/text.en: my own file" in plan
     out = work.call("run", "mine-en-de", "--directory", str(tmp_path), code=1)
     assert "mine/text.en cannot be downloaded. my own file" in out
     assert f"Put it here: {tmp_path}/data/downloads/mine/text.en" in out

@@ -105,12 +105,12 @@ def test_a_training_sees_the_gpus_that_it_uses_alone(monkeypatch):
 
 
 def test_devices():
-    slurm = {"SLURM_JOB_ID": "7", "CORES": "8"}
+    slurm = {"SLURM_JOB_ID": "7", "TASK_CORES": "2"}
     assert find_devices({}, there=3) == Devices(3)
     assert find_devices({"GPUS": "1"}, there=3) == Devices(1)
     assert find_devices({"TASKS": "2"}, there=0).tasks == 0, "outside of Slurm there is nobody to start them"
     assert find_devices({**slurm, "GPUS": "4", "NODES": "2"}, there=4) == Devices(4, 2, 4, cores=2)
-    assert find_devices({**slurm, "GPUS": "0", "TASKS": "2"}, there=0) == Devices(0, 1, 2, cores=4)
+    assert find_devices({**slurm, "GPUS": "0", "TASKS": "2"}, there=0) == Devices(0, 1, 2, cores=2)
     with pytest.raises(InputError, match="GPUS is a number, not all"):
         find_devices({"GPUS": "all"}, there=1)
     with pytest.raises(InputError, match="1 GPUs were asked for, and torch sees 0"):
