@@ -6,12 +6,16 @@ import gzip
 import io
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 import bpe_dropout
 from bpe_dropout import Codes, Segmenter
+
+# For scripts/, which is not installed. Last, so that another build of bpe_dropout comes before this folder's.
+sys.path.append(str(Path(__file__).parents[1]))
 
 # `make sanitize` says which build it means to test; any other would test nothing.
 if expected := os.environ.get("BPE_DROPOUT_FROM"):
