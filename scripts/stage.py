@@ -27,7 +27,8 @@ class Stage(argparse.ArgumentParser):
     """A command whose help is its module's docstring; what goes wrong is a sentence."""
 
     def __init__(self, text: str | None) -> None:
-        super().__init__(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+        name = f"python -m scripts.{Path(sys.argv[0]).stem}"
+        super().__init__(prog=name, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
         sys.excepthook = explain
 
     def add_configs(self) -> None:
@@ -49,6 +50,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
 def explain(kind: type[BaseException], error: BaseException, trace: Any) -> None:
     if isinstance(error, InputError):
         print(f"error: {error}", file=sys.stderr)
+    elif isinstance(error, BrokenPipeError):  # `make list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     elif isinstance(error, OSError) and error.filename:
         print(f"error: {describe(error)}", file=sys.stderr)
     elif isinstance(error, KeyboardInterrupt):
