@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +22,15 @@ def read_lines(path: str | Path, expected: str) -> list[str]:
         raise InputError(f"{path}, line {line}: not valid UTF-8; is this {expected}?") from None
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
+
+
+def decode_lines(file: Iterable[bytes], path: str | Path) -> Iterator[str]:
+    """The lines of a file, without their \\n; what is not UTF-8 is an error with its line."""
+    for number, line in enumerate(file, 1):
+        try:
+            yield line.removesuffix(b"\n").decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}, line {number}: not valid UTF-8, at byte {error.start + 1} of the line") from None
 
 
 def blocks_of_lines(source: BinaryIO) -> Iterator[bytes]:

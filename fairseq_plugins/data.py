@@ -21,6 +21,7 @@ from typing import Protocol
 from bpe_dropout import Corpus, Dictionary, InputError, cli
 from bpe_dropout.cli import TerminalLine
 from bpe_dropout.dictionary import SPECIAL
+from bpe_dropout.lines import decode_lines
 
 from .bpe import SEPARATOR, read_segmenter
 from .folder import DataFolder
@@ -212,13 +213,7 @@ def copy_text(path: Path, to: Path) -> None:
 def read_lines(path: Path) -> Iterator[str]:
     """Lines end at \\n and nowhere else; what is not UTF-8 is an error with its line."""
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                yield line.removesuffix(b"\n").decode()
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{path}, line {number}: not valid UTF-8, at byte {error.start + 1} of the line"
-                ) from None
+        yield from decode_lines(file, path)
 
 
 class Shown(Protocol):

@@ -5,25 +5,21 @@ Which they are stands in training.json: the five latest (the paper averages five
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
-import torch
+from fairseq_plugins.averaging import average
 
-from fairseq_plugins.averaging import average_states
-
-from .stage import Stage, read_json, whole
+from .stage import Stage, read_json
 
 
 def main() -> None:
     stage = Stage(__doc__)
     stage.add_argument("training", type=Path, metavar="FILE", help="training.json of scripts.train")
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="the average")
-    options = stage.parse()
+    options = stage.parse_args()
     paths = [options.training.parent / name for name in read_json(options.training)["checkpoints"]]
-    state = average_states(paths)
-    with whole(options.output) as part:
-        torch.save(state, part)
-    print(f"{options.output}: the average of {', '.join(path.name for path in paths)}", flush=True)
+    average(argparse.Namespace(checkpoints=paths, last=None, output=options.output))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from bpe_dropout import InputError
 
@@ -29,13 +30,17 @@ def run_logged(
     watch: Callable[[str], bool] = lambda line: False,
     environment: Mapping[str, str] | None = None,
     output: Path | None = None,
+    tick: Callable[[], None] = lambda: None,
 ) -> bool:
     """Runs a command; `watch` sees each line of its log, and may say that it is enough. True if it did.
 
-    Standard error goes to the log, and standard output too, or to `output`.
+    `tick` is called several times a second, to show progress. Standard error goes to the log, and standard output too,
+    or to `output`.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with locked(log.with_suffix(".lock")) as lock, log.open("ab") as out, log.open("rb") as seen:
+    held = log.with_suffix(".lock")
+    busy = f"this is being done already, by another process, which holds {held}"
+    with locked(held, busy) as lock, log.open("ab") as out, log.open("rb") as seen:
         seen.seek(0, os.SEEK_END)
         out.write(f"$ {' '.join(command)}\n".encode())
         out.flush()
@@ -51,7 +56,7 @@ def run_logged(
                 pass_fds=(lock,),
             )
             try:
-                enough = follow(process, seen, watch)
+                enough = follow(process, seen, watch, tick)
             finally:
                 stop(process)
     if not enough and process.returncode != 0:
@@ -59,16 +64,19 @@ def run_logged(
     return enough
 
 
-def follow(process: subprocess.Popen[bytes], log: object, watch: Callable[[str], bool]) -> bool:
+def follow(
+    process: subprocess.Popen[bytes], log: IO[bytes], watch: Callable[[str], bool], tick: Callable[[], None]
+) -> bool:
     rest = b""
     while True:
         ended = process.poll() is not None
-        rest += log.read()  # type: ignore[attr-defined]
+        rest += log.read()
         *lines, rest = rest.split(b"\n")
         if any([watch(line.decode(errors="replace")) for line in lines]):
             return True
         if ended:
             return False
+        tick()
         time.sleep(_POLL)
 
 
@@ -92,13 +100,13 @@ def die_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[int]:
+def locked(path: Path, busy: str) -> Iterator[int]:
+    """A lock that a kill does not leave behind; what to say where another process holds it."""
     with path.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"this is being done already, by another process, which holds {path}") from None
-        os.set_inheritable(file.fileno(), True)
+            raise InputError(busy) from None
         yield file.fileno()
 
 

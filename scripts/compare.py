@@ -31,7 +31,7 @@ def main() -> None:
     stage.add_argument("--references", type=Path, required=True, metavar="FILE", help="the untokenized test text")
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="the comparison")
     stage.add_configs()
-    options = stage.parse()
+    options = stage.parse_args()
     runs = [Run.parse(name) for name in options.runs]
     if len({run.group for run in runs}) != 1:
         raise InputError("only runs that differ in nothing but their method can be compared")

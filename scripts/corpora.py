@@ -19,7 +19,7 @@ p belong to a language, whichever side it is on.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -156,6 +156,10 @@ class Corpus:
         first, second = self.pair
         return f"{first}-{second}", f"{second}-{first}"
 
+    def preparation(self, cased: bool) -> dict[str, bool]:
+        """The steps that its text goes through; cased text keeps its capitals."""
+        return {**vars(self.prepare), "lowercase": self.prepare.lowercase and not cased}
+
     def files(self, split: str) -> list[str]:
         """The downloads that a split is read from."""
         names = [name for part in self.parts[split] for name in READERS[part.format].names(part.files)]
@@ -184,8 +188,9 @@ def read_corpus(path: Path) -> Corpus:
     if sorted(corpus.splits) != sorted(wanted):
         raise InputError(f"{place}: splits are {', '.join(wanted)}, not {', '.join(corpus.splits)}")
     fixed = ("format", "pairs", "paper", "tokenized")
-    for split, parts in corpus.splits.items():
-        for node in parts:
+    parts: dict[str, list[Part]] = {}
+    for split, nodes in corpus.splits.items():
+        for node in nodes:
             if not isinstance(node, dict) or node.get("format") not in READERS:
                 raise InputError(
                     f"{getattr(node, 'place', place)}: a part of {split} has a format, one of {', '.join(READERS)}"
@@ -193,8 +198,8 @@ def read_corpus(path: Path) -> Corpus:
             values = {key: value for key, value in node.items() if key in fixed}
             files = {key: value for key, value in node.items() if key not in fixed}
             READERS[node["format"]].check(files, corpus.pair, getattr(node, "place", place))
-            corpus.parts.setdefault(split, []).append(Part(**values, files=files))
-    object.__setattr__(corpus, "name", name)
+            parts.setdefault(split, []).append(Part(**values, files=files))
+    corpus = replace(corpus, name=name, parts=parts)
     try:
         for split in corpus.parts:
             corpus.files(split)
@@ -217,21 +222,20 @@ def check_experiments(corpus: Corpus, place: str) -> None:
 
 @cache
 def read_corpora(configs: Path = CONFIGS) -> dict[str, Corpus]:
-    """All corpora by name. Two that name the same download must mean the same."""
-    corpora = {path.name.removesuffix(".yaml"): read_corpus(path) for path in sorted(configs.glob("corpora/*.yaml"))}
-    seen: dict[str, tuple[str, Download]] = {}
-    for corpus in corpora.values():
+    """All corpora by name."""
+    return {path.name.removesuffix(".yaml"): read_corpus(path) for path in sorted(configs.glob("corpora/*.yaml"))}
+
+
+@cache
+def read_downloads(configs: Path = CONFIGS) -> dict[str, Download]:
+    """All downloads by name. Corpora that name the same one must mean the same."""
+    downloads: dict[str, Download] = {}
+    corpora = read_corpora(configs).values()
+    for corpus in corpora:
         for name, download in corpus.downloads.items():
-            first, known = seen.setdefault(name, (corpus.name, download))
-            if known != download:
+            if downloads.setdefault(name, download) != download:
+                first = next(one.name for one in corpora if name in one.downloads)
                 raise InputError(
                     f"{configs}/corpora: {first} and {corpus.name} both have the download {name}, and not the same"
                 )
-    return corpora
-
-
-def find_download(name: str, configs: Path = CONFIGS) -> Download:
-    for corpus in read_corpora(configs).values():
-        if name in corpus.downloads:
-            return corpus.downloads[name]
-    raise InputError(f"no corpus in {configs}/corpora has the download {name}")
+    return downloads

@@ -28,7 +28,7 @@ from pathlib import Path
 from bpe_dropout import InputError
 
 from .archives import BROKEN, TAR
-from .corpora import Download, find_download
+from .corpora import Download, read_downloads
 from .stage import Reporter, Stage
 
 BLOCK = 1 << 20
@@ -40,8 +40,11 @@ def main() -> None:
     stage.add_argument("name", metavar="NAME", help="the download")
     stage.add_argument("--output", required=True, type=Path, metavar="FILE", help="where it goes")
     stage.add_configs()
-    options = stage.parse()
-    fetch(options.name, find_download(options.name, options.configs), options.output, os.environ.get("DATA_MIRROR"))
+    options = stage.parse_args()
+    downloads = read_downloads(options.configs)
+    if options.name not in downloads:
+        raise InputError(f"no corpus in {options.configs}/corpora has the download {options.name}")
+    fetch(options.name, downloads[options.name], options.output, os.environ.get("DATA_MIRROR"))
 
 
 def fetch(name: str, download: Download, target: Path, mirror: str | None = None) -> None:

@@ -31,7 +31,7 @@ def main() -> None:
     stage.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="where the texts go")
     stage.add_argument("--downloads", type=Path, default=Path("data/downloads"), metavar="FOLDER", help="(%(default)s)")
     stage.add_configs()
-    options = stage.parse()
+    options = stage.parse_args()
     corpora = read_corpora(options.configs)
     if options.corpus not in corpora:
         raise InputError(f"there is no corpus {options.corpus}; there are {', '.join(corpora)}")

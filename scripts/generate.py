@@ -32,7 +32,7 @@ def main() -> None:
     stage.add_argument("--folder", type=Path, required=True, metavar="DATA", help="its data folder")
     stage.add_argument("--checkpoint", type=Path, required=True, metavar="FILE", help="the averaged checkpoint")
     stage.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where translations go")
-    options = stage.parse()
+    options = stage.parse_args()
     exit_on_signals()
     asked = os.environ.get("GPUS", "")
     found = find_devices({"GPUS": min(asked, "1")} if asked else {})
@@ -47,14 +47,14 @@ def generate(plan: Plan, folder: Path, checkpoint: Path, output: Path, devices: 
     printed = output / f"{SUBSET}.generated"
     report = Reporter()
 
-    def watch(line: str) -> bool:
-        report.show(f"{plan.run.name}: translated {count_lines(printed, b'H-')} of {sentences} sentences")
-        return False
+    def tick() -> None:
+        if report.is_due:
+            report.show(f"{plan.run.name}: translated {count_lines(printed, b'H-')} of {sentences} sentences")
 
     begin = time.monotonic()
     arguments = generate_arguments(plan, folder, checkpoint, devices)
     command = [str(Path(sys.executable).parent / "fairseq-generate"), *arguments]
-    run_logged(command, output / "generate.log", watch, environment_of(plan, devices), output=printed)
+    run_logged(command, output / "generate.log", environment=environment_of(plan, devices), output=printed, tick=tick)
     report.clear()
     text = printed.read_text("utf-8")
     words = read_hypotheses(text)

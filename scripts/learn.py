@@ -32,7 +32,7 @@ def main() -> None:
     stage.add_argument("--vocabulary", type=int, required=True, metavar="N", help="how many pieces")
     stage.add_argument("--output", required=True, type=Path, metavar="FILE", help="codes or model")
     stage.add_argument("--threads", type=int, default=os.cpu_count(), metavar="N", help="(default: all cores)")
-    options = stage.parse()
+    options = stage.parse_args()
     options.output.parent.mkdir(parents=True, exist_ok=True)
     learn = learn_bpe if options.kind == "bpe" else learn_unigram
     made = learn(options.words, options.vocabulary, options.output, options.threads)

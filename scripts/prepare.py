@@ -25,7 +25,7 @@ def main() -> None:
         stage.add_argument(f"--{step}", action="store_true", help="see above")
     stage.add_argument("--tokenized", nargs="*", default=[], metavar="SPLIT", help="splits that are tokenized already")
     stage.add_argument("--processes", type=int, metavar="N", help="how many at once (default: all cores)")
-    options = stage.parse()
+    options = stage.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     counts = read_json(options.raw / "counts.json")
     for split in SPLITS:

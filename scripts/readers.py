@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_dropout import InputError
+from bpe_dropout.lines import decode_lines
 
 from .archives import members, open_inside, read_inside
 
@@ -208,11 +209,5 @@ def clean(text: str) -> str:
 
 def read_lines(path: Path) -> Iterator[str]:
     with open_inside(path) as file:
-        for number, line in enumerate(file, 1):
-            try:
-                text = line.decode()
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{path}, line {number}: not valid UTF-8, at byte {error.start + 1} of the line"
-                ) from None
-            yield BREAKS.sub(" ", text.removeprefix("\ufeff") if number == 1 else text).strip()
+        for number, text in enumerate(decode_lines(file, path)):
+            yield BREAKS.sub(" ", text if number else text.removeprefix("\ufeff")).strip()

@@ -11,7 +11,6 @@ after `--` goes to Snakemake as it is.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import re
 import shutil
@@ -22,8 +21,8 @@ from typing import Any
 
 from bpe_dropout import InputError
 
-from .commands import die_with_parent
-from .corpora import ROOT, Download
+from .commands import die_with_parent, locked
+from .corpora import ROOT, Download, read_downloads
 from .download import fetch
 from .runs import Plan, Run, Target, find_target, find_targets, plan_run
 from .stage import Stage, describe_time, read_json
@@ -45,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     if "--" in mine:
         cut = mine.index("--")
         mine, more = mine[:cut], mine[cut + 1 :]
-    options = stage.parse(mine)
+    options = stage.parse_args(mine)
     options.configs = options.configs.resolve()
     if options.command == "list":
         print(show_list(options.configs))
@@ -61,7 +60,7 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
     command = snakemake(target, options, more)
     options.directory.mkdir(parents=True, exist_ok=True)
     downloads = options.directory / "data" / "downloads"
-    missing = missing_files(list(plans.values()), downloads)
+    missing = missing_files(list(plans.values()), downloads, read_downloads(options.configs))
     if options.command == "plan":
         print(show_plan(target, list(plans.values())), flush=True)
         for name, download in missing.items():
@@ -70,15 +69,10 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
     for name, download in missing.items():
         fetch(name, download, downloads / name, os.environ.get("DATA_MIRROR"))
     os.chdir(options.directory)
-    with open(".reproduction.lock", "ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"a reproduction is running in {Path().resolve()} already; wait for it, or end it"
-            ) from None
+    busy = f"a reproduction is running in {Path().resolve()} already; wait for it, or end it"
+    with locked(Path(".reproduction.lock"), busy) as lock:
         print(show_plan(target, list(plans.values())), flush=True)
-        code = run_quietly(command, lock.fileno())
+        code = run_quietly(command, lock)
     finished = [run for run in target.runs if (RUNS / run.name / "result.json").is_file()]
     keep_results(target)
     if finished:
@@ -122,11 +116,11 @@ def run_quietly(command: list[str], lock: int) -> int:
             continue
 
 
-def missing_files(plans: list[Plan], downloads: Path) -> dict[str, Download]:
+def missing_files(plans: list[Plan], downloads: Path, known: dict[str, Download]) -> dict[str, Download]:
     """Files that only the user can have, and that are not there. They are none of Snakemake's, which removes what it
     makes again: they are asked for, or taken from the mirror, before it starts."""
-    files = {name: one for plan in plans for name, one in plan.corpus.downloads.items()}
-    return {name: one for name, one in files.items() if one.local and not (downloads / name).is_file()}
+    files = dict.fromkeys(name for plan in plans for name in plan.corpus.downloads)
+    return {name: known[name] for name in files if known[name].local and not (downloads / name).is_file()}
 
 
 def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> list[str]:
@@ -149,7 +143,7 @@ def goals(target: Target) -> list[str]:
 
 
 def comparison_of(group: tuple[Run, ...]) -> Path:
-    return COMPARISONS / group[0].group / f"{'+'.join(run.name.split('.')[-3] for run in group)}.json"
+    return COMPARISONS / group[0].group / f"{'+'.join(run.system for run in group)}.json"
 
 
 def keep_results(target: Target) -> None:
@@ -228,13 +222,13 @@ def show_results(target: Target, configs: Path) -> str:
         for run in group:
             path = RUNS / run.name / "result.json"
             if not path.is_file():
-                rows.append(["", method_of(run), "not finished", "", "", "", "", ""])
+                rows.append(["", run.system, "not finished", "", "", "", "", ""])
                 continue
             result = read_json(path)
             against = "" if run.name == first else significance(comparison, first, run.name)
             marked = "*" if comparison and run.name in comparison["best"] else ""
             ratios = [f"{ratio:.3f}" if ratio else "" for ratio in result["length ratios"].values()]
-            row = [marked, method_of(run), f"{result['bleu']:.2f}", f"{result['chrf']:.2f}", str(result["updates"])]
+            row = [marked, run.system, f"{result['bleu']:.2f}", f"{result['chrf']:.2f}", str(result["updates"])]
             rows.append([*row, *ratios, against])
         blocks.append(f"{group[0].group}\n{align(rows)}")
         finished = [run for run in group if (RUNS / run.name / "result.json").is_file()]
@@ -256,10 +250,6 @@ def significance(comparison: dict[str, Any] | None, first: str, second: str) -> 
             mark = "significant" if pair["significant"] else "not significant"
             return f"{pair['difference']:+.2f}, p = {pair['p']:.3f}, {mark}"
     return ""
-
-
-def method_of(run: Run) -> str:
-    return run.name.split(".")[-3]
 
 
 def show_segmentation(target: Target, configs: Path) -> str:

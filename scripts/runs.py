@@ -111,9 +111,13 @@ class Run:
         return [*([self.subset] if self.subset else []), *(["cased"] if self.cased else []), *vocabulary]
 
     @property
+    def system(self) -> str:
+        """The method, and its p if that is another than the languages'."""
+        return self.method + (f"-p{self.p}" if self.p is not None else "")
+
+    @property
     def name(self) -> str:
-        method = self.method + (f"-p{self.p}" if self.p is not None else "")
-        return ".".join([self.dataset, self.direction, *self.text_options, method, self.model, f"seed{self.seed}"])
+        return ".".join([self.dataset, self.direction, *self.text_options, self.system, self.model, f"seed{self.seed}"])
 
     @property
     def group(self) -> str:
@@ -127,7 +131,7 @@ class Run:
         30
         """
         pattern = (
-            r"(?P<dataset>[a-z0-9]+)\.(?P<source>[a-z]+)-(?P<target>[a-z]+)(?:\.(?P<subset>(?!cased\b|v\d)[0-9][a-z0-9]*))?"
+            r"(?P<dataset>[a-z0-9]+)\.(?P<source>[a-z]+)-(?P<target>[a-z]+)(?:\.(?P<subset>[0-9][a-z0-9]*))?"
             r"(?P<cased>\.cased)?(?:\.v(?P<vocabulary>\d+))?\.(?P<method>[a-z-]+?)(?:-p(?P<p>\d+))?"
             r"\.(?P<model>[a-z0-9]+)\.seed(?P<seed>\d+)"
         )
@@ -176,12 +180,7 @@ class Plan:
 
     @property
     def preparation(self) -> dict[str, bool]:
-        steps = self.corpus.prepare
-        return {
-            "normalize": steps.normalize,
-            "tokenize": steps.tokenize,
-            "lowercase": steps.lowercase and not self.run.cased,
-        }
+        return self.corpus.preparation(self.run.cased)
 
     def settings(self) -> dict[str, Any]:
         """For the record of the run: everything that was chosen."""

@@ -26,7 +26,7 @@ def main() -> None:
     stage.add_argument("--counts", type=Path, required=True, metavar="FILE", help="counts.json of the words")
     stage.add_argument("--vocabularies", type=Path, nargs="*", default=[], metavar="FILE", help="of scripts.learn")
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="result.json")
-    options = stage.parse()
+    options = stage.parse_args()
     plan = plan_of(options)
     hypotheses, references = read_both(options.translations, options.references)
     folder = options.translations.parent

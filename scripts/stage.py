@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_dropout import InputError
-from bpe_dropout.cli import describe
+from bpe_dropout.cli import TerminalLine, describe
 
 from .corpora import CONFIGS
 from .runs import Plan, Run, plan_run
@@ -39,9 +39,6 @@ class Stage(argparse.ArgumentParser):
         self.add_argument("run", metavar="RUN", help="the name of a run")
         self.add_configs()
 
-    def parse(self, arguments: list[str] | None = None) -> argparse.Namespace:
-        return self.parse_args(arguments)
-
 
 def plan_of(options: argparse.Namespace) -> Plan:
     return plan_run(Run.parse(options.run), options.configs)
@@ -60,28 +57,24 @@ def explain(kind: type[BaseException], error: BaseException, trace: Any) -> None
         sys.__excepthook__(kind, error, trace)
 
 
-class Reporter:
-    """Progress: a line that is written over on a terminal, and a line now and then in a log."""
+class Reporter(TerminalLine):
+    """Progress: a line that is written over on a terminal, and where there is none a line in the log now and then."""
 
-    def __init__(self, every: float = _EVERY) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._every = 0.2 if self._terminal else every
-        self._shown = time.monotonic() if not self._terminal else 0.0
-        self._open = False
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged = time.monotonic()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether what is shown now would be seen."""
+        return sys.stderr.isatty() or time.monotonic() - self._logged >= _EVERY
 
     def show(self, text: str) -> None:
-        now = time.monotonic()
-        if now - self._shown < self._every:
-            return
-        self._shown = now
-        self._open = self._terminal
-        print(f"\r\033[K{text}" if self._terminal else text, end="" if self._terminal else "\n", file=sys.stderr)
-        sys.stderr.flush()
-
-    def clear(self) -> None:
-        if self._open:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-            self._open = False
+        if sys.stderr.isatty():
+            super().show(text)
+        elif self.is_due:
+            self._logged = time.monotonic()
+            print(text, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

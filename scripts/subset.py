@@ -24,7 +24,7 @@ def main() -> None:
     stage.add_argument("raw", type=Path, metavar="RAW", help="a folder that scripts.extract has made")
     stage.add_argument("--pairs", type=int, required=True, metavar="N", help="how many pairs")
     stage.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="where the texts go")
-    options = stage.parse()
+    options = stage.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     counts = read_json(options.raw / "counts.json")
     chosen = choose(counts["train"]["pairs"], options.pairs)

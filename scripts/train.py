@@ -42,7 +42,7 @@ def main() -> None:
     stage.add_run()
     stage.add_argument("--folder", type=Path, required=True, metavar="DATA", help="its data folder")
     stage.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where checkpoints go")
-    options = stage.parse()
+    options = stage.parse_args()
     exit_on_signals()
     plan = plan_of(options)
     train(plan, options.folder, options.output, find_devices(os.environ))
@@ -253,8 +253,10 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices) -> None:
 
     def watch(line: str) -> bool:
         history.read(line)
-        report.show(describe(plan, history, log))
         return end() is not None
+
+    def tick() -> None:
+        report.show(describe(plan, history, log))
 
     check_settings(plan, folder, output / "settings.json")
     if end() is None and plan.updates in history.bleu:
@@ -266,7 +268,7 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices) -> None:
             f"{plan.run.name}: trains on {name_devices(devices)}, at most {plan.updates} updates; log: {log}",
             flush=True,
         )
-        run_logged(launch(arguments, devices, ranks), log, watch, environment_of(plan, devices, ranks))
+        run_logged(launch(arguments, devices, ranks), log, watch, environment_of(plan, devices, ranks), tick=tick)
     report.clear()
     updates = end()
     if updates is None:
