@@ -2,7 +2,7 @@
 
 fairseq-generate with beam 4 and lenpen 0.6, as the paper has it, on plain BPE (or the best segmentation of a unigram
 model). Writes FOLDER/test.words, the model's words, FOLDER/test.txt, the same detokenized, one translation a line in
-the order of the test set, and generation.json.
+the order of the test set, and generation.json, with the distribution of their lengths in pieces.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from bpe_dropout import InputError
@@ -67,13 +68,15 @@ def generate(plan: Plan, folder: Path, checkpoint: Path, output: Path, devices: 
     ):
         with whole(output / name) as part:
             part.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    took = re.search(r"Translated .*? sentences \(([\d,]+) tokens\) in ([\d.]+)s", text)
+    lengths = read_lengths(text)
+    took = re.findall(r"Translated .*? in ([\d.]+)s", (output / "generate.log").read_text("utf-8"))
     record = {
         "beam": BEAM,
         "lenpen": LENPEN,
         "sentences": sentences,
-        "pieces": int(took[1].replace(",", "")) if took else None,
-        "seconds of translating": float(took[2]) if took else None,
+        "pieces": sum(length * count for length, count in lengths.items()),
+        "lengths": lengths,
+        "seconds of translating": float(took[-1]) if took else None,
         "seconds in all": round(time.monotonic() - begin, 2),
         "fairseq-generate": without_place(arguments),
     }
@@ -99,6 +102,16 @@ def read_hypotheses(text: str) -> dict[int, str]:
     """
     lines = (line.split("\t", 2) for line in text.split("\n") if line.startswith("H-"))
     return {int(number[2:]): words for number, _, words in lines}
+
+
+def read_lengths(text: str) -> dict[int, int]:
+    """How many translations have how many pieces. fairseq gives a score to each piece and to the end.
+
+    >>> read_lengths("P-1\\t-0.5 -0.1 -0.2\\nP-0\\t-0.3 -0.4\\nP-2\\t-0.1 -0.1\\n")
+    {1: 2, 2: 1}
+    """
+    lines = (line.split("\t")[1] for line in text.split("\n") if line.startswith("P-"))
+    return dict(sorted(Counter(len(line.split()) - 1 for line in lines).items()))
 
 
 def count_lines(path: Path, prefix: bytes = b"") -> int:

@@ -196,6 +196,8 @@ def test_a_result(work, finished, name):
     assert result["training"]["seconds"] > 0
     assert value_of(result["generation"]["fairseq-generate"], "--beam") == "4"
     assert value_of(result["generation"]["fairseq-generate"], "--lenpen") == "0.6"
+    assert result["generation"]["seconds of translating"] > 0
+    assert sum(result["generation"]["lengths"].values()) == result["generation"]["sentences"]
     kept = work.made / "experiments" / "results" / f"{name}.json"
     assert json.loads(kept.read_text()) == result
 
