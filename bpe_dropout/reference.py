@@ -12,10 +12,11 @@ the same probabilities, and nothing done for speed. Tokens are strings; "</w>" m
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from random import Random
+from typing import NamedTuple
 
 from .codes import Codes
 
@@ -48,31 +49,74 @@ def merge(tokens: Tokens, i: int) -> Tokens:
     return (*tokens[:i], tokens[i] + tokens[i + 1], *tokens[i + 2 :])
 
 
-def merge_all(tokens: Tokens, pair: tuple[str, str]) -> Tokens:
-    """Every occurrence of the pair becomes one, from the left: what subword-nmt does in one step."""
-    i = 0
-    while i + 1 < len(tokens):
-        if (tokens[i], tokens[i + 1]) == pair:
-            tokens = merge(tokens, i)
-        i += 1
+def merge_all(tokens: Tokens, positions: Collection[int]) -> Tokens:
+    """The tokens at each of these positions and their right neighbours become one."""
+    for i in sorted(positions, reverse=True):
+        tokens = merge(tokens, i)
     return tokens
 
 
-def plain(word: str, codes: Codes) -> Tokens:
+def occurrences(tokens: Tokens, pair: tuple[str, str]) -> list[int]:
+    """Where a pair stands, from the left; of occurrences that overlap, the first: what subword-nmt merges in one step.
+
+    >>> occurrences(("a", "a", "a", "b", "a", "a"), ("a", "a"))
+    [0, 4]
+    """
+    found: list[int] = []
+    for i, here in enumerate(pairwise(tokens)):
+        if here == pair and i - 1 not in found:
+            found.append(i)
+    return found
+
+
+class Step(NamedTuple):
+    """One step of a segmentation, as in figure 1: tokens, and what becomes of the merges that are possible."""
+
+    tokens: Tokens
+    possible: tuple[int, ...]  # positions, the highest priority first
+    dropped: tuple[int, ...]
+    applied: tuple[int, ...]  # one, or none in the last step; of plain BPE all occurrences of the pair
+
+
+def trace(word: str, codes: Codes, p: float, random: Random) -> Iterator[Step]:
+    """Algorithm 1 as it is printed, step by step: drop each candidate with probability p, apply the best survivor.
+
+    >>> codes = Codes((("a", "b"), ("ab", "c</w>")))
+    >>> [(step.tokens, step.applied) for step in trace("abc", codes, 0, Random())]
+    [(('a', 'b', 'c</w>'), (0,)), (('ab', 'c</w>'), (0,)), (('abc</w>',), ())]
+    """
+    tokens, ranks = characters(word, codes), codes.ranks
+    while True:
+        possible = candidates(tokens, ranks)
+        survivors = [i for i in possible if random.random() >= p]
+        dropped = tuple(i for i in possible if i not in survivors)
+        yield Step(tokens, tuple(possible), dropped, tuple(survivors[:1]))
+        if not survivors:
+            return
+        tokens = merge(tokens, survivors[0])
+
+
+def trace_plain(word: str, codes: Codes) -> Iterator[Step]:
     """BPE without dropout, by subword-nmt's rule: the best pair is merged wherever it occurs."""
     tokens, ranks = characters(word, codes), codes.ranks
     while found := candidates(tokens, ranks):
         best = found[0]
-        tokens = merge_all(tokens, (tokens[best], tokens[best + 1]))
-    return tokens
+        applied = occurrences(tokens, (tokens[best], tokens[best + 1]))
+        yield Step(tokens, tuple(found), (), tuple(applied))
+        tokens = merge_all(tokens, applied)
+    yield Step(tokens, (), (), ())
+
+
+def plain(word: str, codes: Codes) -> Tokens:
+    return last(trace_plain(word, codes)).tokens
 
 
 def sample(word: str, codes: Codes, p: float, random: Random) -> Tokens:
-    """Algorithm 1 as it is printed: drop each candidate with probability p, apply the best survivor."""
-    tokens, ranks = characters(word, codes), codes.ranks
-    while survivors := [i for i in candidates(tokens, ranks) if random.random() >= p]:
-        tokens = merge(tokens, survivors[0])
-    return tokens
+    return last(trace(word, codes, p, random)).tokens
+
+
+def last(steps: Iterator[Step]) -> Step:
+    return deque(steps, maxlen=1)[0]
 
 
 def segment(

@@ -28,6 +28,7 @@ def main() -> None:
     stage = Stage(__doc__)
     stage.add_argument("runs", nargs="+", metavar="RUN", help="runs of one group")
     stage.add_argument("--folder", type=Path, default=Path("experiments/runs"), metavar="FOLDER", help="of all runs")
+    stage.add_argument("--misspelled", action="store_true", help="their translations of misspelled input")
     stage.add_argument("--references", type=Path, required=True, metavar="FILE", help="the untokenized test text")
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="the comparison")
     stage.add_configs()
@@ -37,9 +38,10 @@ def main() -> None:
         raise InputError("only runs that differ in nothing but their method can be compared")
     plan = plan_run(runs[0], options.configs)
     texts, references = {}, list[str]()
-    for run in runs:
-        texts[run.name], references = read_both(options.folder / run.name / "test.txt", options.references)
-    scores = {run.name: read_json(options.folder / run.name / "result.json")["bleu"] for run in runs}
+    folders = [options.folder / run.name / ("misspelled" if options.misspelled else "") for run in runs]
+    for run, folder in zip(runs, folders, strict=True):
+        texts[run.name], references = read_both(folder / "test.txt", options.references)
+    scores = {run.name: read_json(folder / "result.json")["bleu"] for run, folder in zip(runs, folders, strict=True)}
     comparison = {"group": runs[0].group, "bleu": scores, **compare(texts, references, bleu_of(plan), scores)}
     write_json(options.output, comparison)
 

@@ -35,11 +35,15 @@ def main() -> None:
     stage.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where translations go")
     options = stage.parse_args()
     exit_on_signals()
+    plan = plan_of(options)
+    generate(plan, options.folder, options.checkpoint, options.output, one_device())
+
+
+def one_device() -> Devices:
+    """A GPU, if there is one and GPUS is not 0."""
     asked = os.environ.get("GPUS", "")
     found = find_devices({"GPUS": min(asked, "1")} if asked else {})
-    devices = Devices(gpus=min(1, found.gpus))
-    plan = plan_of(options)
-    generate(plan, options.folder, options.checkpoint, options.output, devices)
+    return Devices(gpus=min(1, found.gpus))
 
 
 def generate(plan: Plan, folder: Path, checkpoint: Path, output: Path, devices: Devices) -> None:

@@ -4,8 +4,9 @@
     python -m scripts.reproduce plan TARGET        what would be done
     python -m scripts.reproduce run TARGET         does it; what is finished is not done again
 
-TARGET is one of the list, or the name of a run. The work itself is in experiments/Snakefile and scripts/; everything
-after `--` goes to Snakemake as it is.
+TARGET is one of the list, the name of a run, MEASURE.RUN for a measurement of it (lengths.RUN, misspelled.RUN ...), or
+fill-NAME for all that a table or figure of the paper needs (fill-table-main, fill-report ...). The work itself is in
+experiments/Snakefile and scripts/; everything after `--` goes to Snakemake as it is.
 """
 
 from __future__ import annotations
@@ -24,10 +25,14 @@ from bpe_dropout import InputError
 from .commands import die_with_parent, locked
 from .corpora import ROOT, Download, read_downloads
 from .download import fetch
+from .measures import MEASURES, check_measure
+from .paper import fill
 from .runs import Plan, Run, Target, find_target, find_targets, plan_run
 from .stage import Stage, describe_time, read_json
 
-RUNS, COMPARISONS, RESULTS = (Path("experiments") / name for name in ("runs", "comparisons", "results"))
+RUNS, COMPARISONS, MEASURED, RESULTS = (
+    Path("experiments") / name for name in ("runs", "comparisons", "measures", "results")
+)
 PROFILES = ROOT / "experiments" / "profiles"
 
 
@@ -37,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     stage.add_argument("target", nargs="?", metavar="TARGET", help="what to do")
     stage.add_argument("--profile", default="local", metavar="NAME", help="local or slurm, or a folder (%(default)s)")
     stage.add_argument("--seed", type=int, default=1, metavar="N", help="of the runs (default: %(default)s)")
+    stage.add_argument("--runs", nargs="*", default=[], metavar="RUN", help="for fill-NAME: of these, not the paper's")
     stage.add_configs()
     stage.add_argument("--directory", type=Path, default=Path(), metavar="FOLDER", help="where data and runs are kept")
     given = sys.argv[1:] if arguments is None else arguments
@@ -51,12 +57,24 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if not options.target:
         raise InputError("name a target: `make list` shows them")
-    target = find_target(options.target, options.configs, options.seed)
+    target = resolve(options.target, options.runs, options.configs, options.seed)
     return run_target(target, options, more)
 
 
+def resolve(name: str, runs: list[str], configs: Path, seed: int) -> Target:
+    """What a name means: a table or figure to fill, a measurement, or whatever find_target knows."""
+    if name.startswith("fill-"):
+        return fill(name.removeprefix("fill-"), runs, configs, seed)
+    measure, _, run_name = name.partition(".")
+    if measure in MEASURES and ".seed" in run_name:
+        run = Run.parse(run_name)
+        check_measure(measure, plan_run(run, configs))
+        return Target(name, MEASURES[measure].title, (), ((measure, run),))
+    return find_target(name, configs, seed)
+
+
 def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> int:
-    plans = {run.name: plan_run(run, options.configs) for run in target.runs}
+    plans = {run.name: plan_run(run, options.configs) for run in target.runs_and_measured}
     command = snakemake(target, options, more)
     options.directory.mkdir(parents=True, exist_ok=True)
     downloads = options.directory / "data" / "downloads"
@@ -77,6 +95,9 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
     keep_results(target)
     if finished:
         print("\n" + show_results(target, options.configs))
+    for measure, run in target.measures:
+        if (RESULTS / measure / f"{run.name}.json").is_file():
+            print(f"{MEASURES[measure].title}: {RESULTS / measure / run.name}.json")
     if code:
         print(
             f"\n{target.name} is not finished: a stage has failed, see above. The logs are in "
@@ -139,19 +160,26 @@ def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> l
 def goals(target: Target) -> list[str]:
     """The files that a target is made of."""
     results = [str(RUNS / run.name / "result.json") for run in target.runs]
-    return results + [str(comparison_of(group)) for group in target.groups if len(group) > 1]
+    measures = [str(MEASURED / measure / f"{run.name}.json") for measure, run in target.measures]
+    compared = [comparison_of(group) for group in target.groups if len(group) > 1]
+    compared += [comparison_of(group, "misspelled.") for group in target.misspelled if len(group) > 1]
+    return [*results, *measures, *map(str, compared)]
 
 
-def comparison_of(group: tuple[Run, ...]) -> Path:
-    return COMPARISONS / group[0].group / f"{'+'.join(run.system for run in group)}.json"
+def comparison_of(group: tuple[Run, ...], prefix: str = "") -> Path:
+    return COMPARISONS / group[0].group / f"{prefix}{'+'.join(run.system for run in group)}.json"
 
 
 def keep_results(target: Target) -> None:
     """Results are small, and may be published: they are kept where git sees them. Translations are not."""
     for source in map(Path, goals(target)):
         if source.is_file():
-            name = source.parent.name if source.name == "result.json" else f"{source.parent.name}.{source.stem}"
-            kept = RESULTS / ("comparisons" if source.name != "result.json" else "") / f"{name}.json"
+            if source.name == "result.json":
+                kept = RESULTS / f"{source.parent.name}.json"
+            elif source.is_relative_to(MEASURED):
+                kept = RESULTS / source.relative_to(MEASURED)
+            else:
+                kept = RESULTS / "comparisons" / f"{source.parent.name}.{source.name}"
             kept.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, kept)
 

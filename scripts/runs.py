@@ -255,15 +255,21 @@ def find_corpus(run: Run, configs: Path) -> Corpus:
 
 @dataclass(frozen=True)
 class Target:
-    """What `make NAME` does: groups of runs that are compared with each other."""
+    """What `make NAME` does: groups of runs that are compared with each other, and measurements of runs."""
 
     name: str
     title: str
     groups: tuple[tuple[Run, ...], ...]
+    measures: tuple[tuple[str, Run], ...] = ()
+    misspelled: tuple[tuple[Run, ...], ...] = ()  # groups whose translations of misspelled input are compared
 
     @property
     def runs(self) -> list[Run]:
         return [run for group in self.groups for run in group]
+
+    @property
+    def runs_and_measured(self) -> list[Run]:
+        return list(dict.fromkeys([*self.runs, *(run for _, run in self.measures)]))
 
 
 MAIN = ("iwslt15", "iwslt17", "wmt14", "aspec")  # the paper's table of main results

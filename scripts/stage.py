@@ -26,8 +26,8 @@ _EVERY = 15.0  # seconds between lines of progress where there is no terminal
 class Stage(argparse.ArgumentParser):
     """A command whose help is its module's docstring; what goes wrong is a sentence."""
 
-    def __init__(self, text: str | None) -> None:
-        name = f"python -m scripts.{Path(sys.argv[0]).stem}"
+    def __init__(self, text: str | None, name: str = "") -> None:
+        name = name or f"python -m scripts.{Path(sys.argv[0]).stem}"
         super().__init__(prog=name, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
         sys.excepthook = explain
 

@@ -6,7 +6,17 @@ from random import Random
 import pytest
 
 from bpe_dropout import Codes
-from bpe_dropout.reference import candidates, characters, distribution, merge_all, plain, sample, segment, spell
+from bpe_dropout.reference import (
+    candidates,
+    characters,
+    distribution,
+    merge_all,
+    occurrences,
+    plain,
+    sample,
+    segment,
+    spell,
+)
 
 ABC = Codes((("a", "b"), ("ab", "c</w>")))
 
@@ -60,7 +70,7 @@ def test_plain_is_subword_nmts_rule_on_a_hand_made_table():
     # All occurrences of (a, b) at once: ab ab x. One at a time, (ab, a) would come in between.
     codes = Codes((("ab", "a"), ("a", "b")))
     assert plain("ababx", codes) == ("ab", "ab", "x</w>")
-    assert merge_all(("a", "a", "a"), ("a", "a")) == ("aa", "a")
+    assert merge_all(("a", "a", "a"), occurrences(("a", "a", "a"), ("a", "a"))) == ("aa", "a")
 
 
 def test_limits():

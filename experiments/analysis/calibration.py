@@ -1,0 +1,47 @@
+"""The p that makes a text 1.25 times longer (section 5.3, footnote).
+
+Measured on each side of a run's training text: how many times longer dropout with the language's own p makes it, in
+expectation, and which p would make it 1.25 times longer. As exact as bpe_dropout/calibration.py says:
+python -m experiments.analysis.calibration RUN --folder DATA --output FILE
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bpe_dropout import InputError, calibrate
+from bpe_dropout.calibration import length_ratio
+from scripts.stage import Reporter
+
+from .measurement import begin, record, sides_of
+
+RATIO = 1.25
+
+
+def main() -> None:
+    plan, options = begin("calibration", __doc__)
+    found: dict[str, Any] = {"split": "train"}
+    report = Reporter()
+    for name, side in sides_of(plan, options.folder).items():
+        corpus = side.corpus("train")
+        counts = dict(zip(corpus.types(), corpus.counts.tolist(), strict=True))
+        ratio = length_ratio(side.segmenter, counts, side.p)
+        found[name] = {"language": side.language, "p": side.p, "ratio": ratio}
+        try:
+            best = calibrate(
+                side.segmenter,
+                counts,
+                RATIO,
+                progress=lambda p, ratio, side=side: report.show(f"{side.language}: p = {p:.4f} gives {ratio:.4f}"),  # type: ignore[misc]
+            )
+        except InputError:  # not even characters are that much longer
+            found[name] |= {"p of 1.25": None, "exact share": None, "pieces with BPE": None}
+            continue
+        finally:
+            report.clear()
+        found[name] |= {"p of 1.25": best.p, "exact share": best.exact_share, "pieces with BPE": best.plain_length}
+    record("calibration", plan, options, found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The datasets (section 4.3, table 1): what configs/corpora says, the paper's numbers of sentences, and the counts of
+the prepared text, where a run has counted it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from scripts.corpora import SPLITS, Corpus, read_corpora
+from scripts.paper import Agreement, Item, corpora_of
+from scripts.runs import Run, plan_run
+
+from .document import Cell, Part, Row, Table
+from .labels import short
+from .results import Results
+
+COLUMNS = ["", "train", "dev", "test", "vocabulary", "batch", "p in BPE-dropout"]
+
+
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
+    part = Part(item.name, item.title, item.section, item.text.strip())
+    corpora = read_corpora(configs)
+    counted = count_texts(own or results.names(), results)
+    paper = [] if own else corpora_of(item, configs)
+    if paper:
+        rows = [row_of(corpora[name], counted.get(name, {}), item.agreement, configs) for name in paper]
+        part.blocks.append(Table(item.name, f"{item.title} ({item.section})", COLUMNS, rows))
+    others = [name for name in counted if name not in paper and name in corpora]
+    if others:
+        rows = [row_of(corpora[name], counted[name], None, configs) for name in others]
+        caption = item.title if own else f"{item.title}: corpora that are not the paper's"
+        part.blocks.append(Table(item.name if own else f"{item.name}-beside", caption, COLUMNS, rows))
+    return part
+
+
+def count_texts(names: list[str], results: Results) -> dict[str, dict[str, int]]:
+    """The pairs of each corpus by split, from the results of runs on all of it."""
+    found: dict[str, dict[str, int]] = {}
+    for name in names:
+        result = results.get(name)
+        if result and not result["configuration"]["subset"]:
+            counts = {split: result["text"][split]["pairs"] for split in SPLITS}
+            found.setdefault(result["configuration"]["corpus"], counts)
+    return found
+
+
+def row_of(corpus: Corpus, counts: dict[str, int], agreement: Agreement | None, configs: Path) -> Row:
+    first, second = corpus.pair
+    command = f"make {corpus.dataset}-{first}-{second}"
+    cells = [Cell(f"{first.capitalize()} ↔ {second.capitalize()}")]
+    for split in SPLITS:
+        paper = corpus.paper.get(split) if agreement else None
+        cells.append(count_cell(counts.get(split), str(paper) if paper else "", agreement, command))
+    experiment = corpus.experiments[0]
+    run = Run(corpus.dataset, first, second, experiment.methods[0], experiment.model, subset=experiment.subset)
+    sizes = dict.fromkeys(short(language.vocabulary) for language in corpus.languages.values())
+    batch = plan_run(run, configs).batch
+    cells += [Cell(" / ".join(sizes)), Cell(short(batch), value=batch)]
+    cells.append(Cell(" / ".join(f"{language.dropout:g}" for language in corpus.languages.values())))
+    return Row(cells, corpus.title.split(" ")[0] if agreement else corpus.dataset)
+
+
+def count_cell(ours: int | None, paper: str, agreement: Agreement | None, command: str) -> Cell:
+    if ours is None:
+        return Cell(paper=paper, verdict="not run", command=command, value=read_count(paper) if paper else None)
+    cell = Cell(str(ours), value=ours, paper=paper)
+    if paper and agreement:
+        cell.difference = f"{ours - read_count(paper):+.0f}"
+        cell.verdict = agreement.verdict(ours, read_count(paper))
+    return cell
+
+
+def read_count(text: str) -> float:
+    """
+    >>> read_count("133k"), read_count("4.5M"), read_count("1553")
+    (133000.0, 4500000.0, 1553.0)
+    """
+    number, unit = re.fullmatch(r"([\d.]+)([kKmM]?)", text).groups()  # type: ignore[union-attr]
+    return float(number) * {"": 1, "k": 1e3, "m": 1e6}[unit.lower()]

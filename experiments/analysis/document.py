@@ -1,0 +1,109 @@
+"""What a table, a figure and a part of the report are, before they are written as Markdown, LaTeX or HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+VERDICTS = ("agrees", "near", "differs", "not run")
+
+
+@dataclass
+class Cell:
+    """A number of ours beside the paper's, or just text."""
+
+    text: str = ""  # ours, as it is shown
+    value: float | None = None  # what a table is sorted by
+    best: bool = False
+    paper: str = ""
+    paper_best: bool = False
+    difference: str = ""
+    verdict: str = ""
+    command: str = ""  # that would run it
+
+    @property
+    def plain(self) -> str:
+        """
+        >>> Cell("33.10", paper="33.27", difference="-0.17", verdict="agrees").plain
+        '33.10 (paper 33.27, -0.17, agrees)'
+        """
+        if not self.paper:
+            return self.text or self.verdict
+        inside = ", ".join(one for one in (f"paper {self.paper}", self.difference, self.verdict) if one)
+        return f"{self.text} ({inside})" if self.text else f"{self.verdict} (paper {self.paper})"
+
+
+@dataclass
+class Row:
+    cells: list[Cell]  # the first is the title
+    group: str = ""
+
+
+@dataclass
+class Table:
+    name: str
+    caption: str
+    columns: list[str]
+    rows: list[Row]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def missing(self) -> list[str]:
+        """The commands of the cells that were not run."""
+        found = (cell.command for row in self.rows for cell in row.cells if cell.verdict == "not run")
+        return list(dict.fromkeys(command for command in found if command))
+
+
+@dataclass
+class Drawing:
+    name: str
+    caption: str
+    figure: Any  # of matplotlib
+
+
+@dataclass
+class Finding:
+    """A claim of the paper, and whether it holds."""
+
+    text: str
+    verdict: str  # holds, does not hold, not run
+    where: str = ""  # of which runs
+
+
+@dataclass
+class Part:
+    """A table or a figure of the paper, with all that belongs to it."""
+
+    name: str
+    title: str
+    section: str
+    text: str
+    blocks: list[Table | Drawing] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    fill: str = ""  # the command that runs all that is missing
+
+    @property
+    def tables(self) -> list[Table]:
+        return [block for block in self.blocks if isinstance(block, Table)]
+
+    @property
+    def drawings(self) -> list[Drawing]:
+        return [block for block in self.blocks if isinstance(block, Drawing)]
+
+
+def verdicts(parts: list[Part]) -> dict[str, int]:
+    """How many cells have which verdict."""
+    counts = dict.fromkeys(VERDICTS, 0)
+    for cell in cells(parts):
+        if cell.verdict in counts:
+            counts[cell.verdict] += 1
+    return counts
+
+
+def cells(parts: list[Part]) -> Iterator[Cell]:
+    for part in parts:
+        for table in part.tables:
+            for row in table.rows:
+                yield from row.cells

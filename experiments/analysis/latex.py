@@ -1,0 +1,66 @@
+"""Tables as LaTeX, for a paper of one's own: booktabs, ours with the paper's number in brackets, the best in bold."""
+
+from __future__ import annotations
+
+from .document import Cell, Table
+
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "↔": r"$\leftrightarrow$",
+    "–": "--",
+    "“": "``",
+    "”": "''",
+}
+
+
+def render_table(table: Table) -> str:
+    first, *others = table.columns
+    lines = [
+        "% Made by `make report`; needs \\usepackage{booktabs}. In brackets: the numbers of Provilkov et al. (2020).",
+        r"\begin{table}",
+        r"\centering",
+        rf"\begin{{tabular}}{{l{'c' * len(others)}}}",
+        r"\toprule",
+        row_of([escape(first), *map(escape, others)]),
+        r"\midrule",
+    ]
+    group = ""
+    for number, row in enumerate(table.rows):
+        if row.group != group:
+            group = row.group
+            lines += [r"\midrule"] if number else []
+            lines.append(rf"\multicolumn{{{len(table.columns)}}}{{l}}{{\textbf{{{escape(group)}}}}} \\")
+        lines.append(row_of([render_cell(cell) for cell in row.cells]))
+    label = table.name.replace("_", "-")
+    lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{escape(table.caption)}}}", rf"\label{{{label}}}"]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def row_of(cells: list[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def render_cell(cell: Cell) -> str:
+    r"""
+    >>> render_cell(Cell("33.10", best=True, paper="33.27"))
+    '\\textbf{33.10} (33.27)'
+    """
+    ours = escape(cell.text) if cell.text else "--" if cell.verdict else ""
+    ours = rf"\textbf{{{ours}}}" if cell.best and cell.text else ours
+    if not cell.paper:
+        return ours
+    paper = rf"\textbf{{{escape(cell.paper)}}}" if cell.paper_best else escape(cell.paper)
+    return f"{ours} ({paper})".strip()
+
+
+def escape(text: str) -> str:
+    return "".join(SPECIAL.get(character, character) for character in text)

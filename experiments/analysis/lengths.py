@@ -1,0 +1,130 @@
+"""How long text is with and without dropout (section 5.5, figure 4; the footnote of section 5.3).
+
+Measures, for each side of a run's test set: how many sentences have how many pieces with BPE, and with BPE-dropout
+over 20 epochs, and how many times longer dropout makes the text. Draws (a), these, and (b), the lengths of
+translations, which are in the results of runs: python -m experiments.analysis.lengths RUN --folder DATA --output FILE
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from bpe_dropout import Corpus, Dictionary, Segmenter
+from scripts.paper import Item, matching
+from scripts.runs import Run
+
+from .document import Drawing, Part
+from .drawing import colour, draw_steps, new_figure
+from .grid import build_grid
+from .labels import language_title, model_title, system_title, text_title
+from .measurement import begin, record, sides_of
+from .results import Results
+
+EPOCHS = 20
+
+
+def main() -> None:
+    plan, options = begin("lengths", __doc__)
+    found: dict[str, Any] = {"split": "test", "epochs": EPOCHS, "seed": plan.run.seed}
+    for name, side in sides_of(plan, options.folder).items():
+        corpus = side.corpus("test")
+        measured = measure(corpus, side.segmenter, side.p, seed=plan.run.seed, side=side.number)
+        found[name] = {"language": side.language, "p": side.p, **measured}
+    record("lengths", plan, options, found)
+
+
+def measure(corpus: Corpus, segmenter: Segmenter, p: float, *, seed: int = 1, side: int = 0) -> dict[str, Any]:
+    """Sentences by their number of pieces. Those without words are left out: no segmentation makes them longer."""
+    everything = Dictionary({}, unk=0)  # lengths do not ask what a piece is
+    has_words = corpus.word_counts > 0
+    counts: dict[str, Counter[int]] = {"bpe": Counter(), "bpe-dropout": Counter()}
+    for name, dropout, epochs in (("bpe", 0.0, 1), ("bpe-dropout", p, EPOCHS)):
+        sampler = corpus.sampler(segmenter, everything, dropout)
+        for epoch in range(1, epochs + 1):
+            counts[name].update(sampler.lengths(seed=seed, epoch=epoch, side=side)[has_words].tolist())
+    means = {name: sum(n * k for n, k in found.items()) / sum(found.values()) for name, found in counts.items()}
+    return {
+        "ratio": means["bpe-dropout"] / means["bpe"],
+        "means": means,
+        **{name: dict(sorted(found.items())) for name, found in counts.items()},
+    }
+
+
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
+    part = build_grid(item, results, configs, own)
+    paper = [run.name for _, _, run in item.cells(configs)]
+    measured = own or matching(item.beside, results.names("lengths"))
+    for name in [] if own else paper:
+        if results.get(name, "lengths"):
+            part.blocks.append(draw_text(name, "tgt", results, configs))
+    for name in measured:
+        if results.get(name, "lengths"):
+            part.blocks.append(draw_text(name, "tgt", results, configs))
+    translated = own or matching(item.beside, results.names())
+    for names in [] if own else [item.settings["translations"]]:
+        if all(results.get(name) for name in names):
+            part.blocks.append(draw_translations(names, results, configs))
+        else:
+            part.notes.append(
+                "Lengths of translations by the paper's models: not run. "
+                + " and ".join(f"`make {name}`" for name in names if not results.get(name))
+            )
+    translated = [name for name in translated if has_lengths(results.get(name))]
+    for group in dict.fromkeys(Run.parse(name).group for name in translated):
+        names = [name for name in translated if Run.parse(name).group == group]
+        part.blocks.append(draw_translations(names, results, configs))
+    return part
+
+
+def has_lengths(result: dict[str, Any] | None) -> bool:
+    return bool(result and result["generation"].get("lengths"))
+
+
+def numbers(counts: dict[str, int]) -> dict[int, int]:
+    return {int(length): count for length, count in counts.items()}
+
+
+def draw_text(name: str, side: str, results: Results, configs: Path) -> Drawing:
+    found = (results.get(name, "lengths") or {})[side]
+    figure, (axes,) = new_figure()
+    for number, (system, label) in enumerate((("bpe", "BPE"), ("bpe-dropout", f"BPE-dropout, p = {found['p']:g}"))):
+        shade = colour(system, number)
+        mean = found["means"][system]
+        draw_steps(axes, numbers(found[system]), f"{label}: {mean:.1f} on average", shade, f"lengths-{system}")
+        axes.axvline(mean, color=shade, linestyle=":", linewidth=1)
+    finish(axes, found)
+    caption = (
+        f"(a) {language_title(found['language'])} of the test set of {text_title(Run.parse(name), configs)}: "
+        f"{found['ratio']:.3f} times longer with dropout"
+    )
+    return Drawing(f"figure-lengths-text-{name}", caption, figure)
+
+
+def draw_translations(names: list[str], results: Results, configs: Path) -> Drawing:
+    figure, (axes,) = new_figure()
+    for number, name in enumerate(names):
+        run = Run.parse(name)
+        counts = numbers((results.get(name) or {})["generation"]["lengths"])
+        mean = sum(length * count for length, count in counts.items()) / sum(counts.values())
+        label = f"{system_title(run, configs)}: {mean:.1f} on average"
+        shade = colour(run.system, number)
+        draw_steps(axes, counts, label, shade, f"lengths-{run.system}")
+        axes.axvline(mean, color=shade, linestyle=":", linewidth=1)
+    finish(axes)
+    run = Run.parse(names[0])
+    caption = f"(b) Translations of the test set of {text_title(run, configs)}, by the models {model_title(run)}"
+    return Drawing(f"figure-lengths-translations-{run.group}", caption, figure)
+
+
+def finish(axes: Any, found: dict[str, Any] | None = None) -> None:
+    axes.set_xlabel("pieces in a sentence")
+    axes.set_ylabel("share of the sentences")
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(0, min(axes.get_xlim()[1], 150))
+    axes.legend()
+
+
+if __name__ == "__main__":
+    main()

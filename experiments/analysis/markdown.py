@@ -1,0 +1,69 @@
+"""A part of the report as Markdown: tables as they are read on GitHub and in a terminal; figures as links."""
+
+from __future__ import annotations
+
+from .document import Cell, Drawing, Finding, Part, Table
+
+
+def render(part: Part, figures: str = "figures") -> str:
+    lines = [f"## {part.title}", "", f"{part.section} of the paper.", "", part.text, ""]
+    for block in part.blocks:
+        if isinstance(block, Drawing):
+            lines += [f"![{block.caption}]({figures}/{block.name}.svg)", "", f"*{block.caption}*", ""]
+        else:
+            lines += [render_table(block), ""]
+    if part.findings:
+        lines += ["What the paper says of it:", "", *map(render_finding, part.findings), ""]
+    for note in part.notes:
+        lines += [note, ""]
+    missing = list(dict.fromkeys(command for table in part.tables for command in table.missing))
+    if missing:
+        every = f"`{part.fill}` runs all of them" if part.fill else ""
+        single = f"`{missing[0]}` a single one" if len(missing) > 1 else f"`{missing[0]}` runs it"
+        lines += [f"Not run: {len(missing)}. {', '.join(one for one in (every, single) if one)}.", ""]
+    return "\n".join(lines)
+
+
+def render_table(table: Table) -> str:
+    """A pipe table; a group of rows has a heading of its own."""
+    lines = [f"**{table.caption}**", "", row_of(table.columns), row_of(["---"] * len(table.columns))]
+    group = ""
+    for row in table.rows:
+        if row.group != group:
+            group = row.group
+            lines.append(row_of([f"**{group}**", *[""] * (len(table.columns) - 1)]))
+        lines.append(row_of([render_cell(cell) for cell in row.cells]))
+    for note in table.notes:
+        lines += ["", note]
+    return "\n".join(lines)
+
+
+def row_of(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def render_cell(cell: Cell) -> str:
+    """
+    >>> render_cell(Cell("33.10", best=True, paper="33.27", paper_best=True, difference="-0.17", verdict="agrees"))
+    '**33.10** (paper **33.27**, -0.17, agrees)'
+    """
+    text = f"**{escape(cell.text)}**" if cell.best and cell.text else escape(cell.text)
+    if not cell.paper:
+        return text or cell.verdict
+    paper = f"**{cell.paper}**" if cell.paper_best else cell.paper
+    if not text:
+        return f"{cell.verdict} (paper {paper})" if cell.verdict else f"(paper {paper})"
+    inside = ", ".join(one for one in (f"paper {paper}", cell.difference, cell.verdict) if one)
+    return f"{text} ({inside})"
+
+
+def escape(text: str) -> str:
+    """What would be taken for Markdown, or for the end of a cell."""
+    for character in "\\|*_`<>":
+        text = text.replace(character, f"\\{character}")
+    return text
+
+
+def render_finding(finding: Finding) -> str:
+    where = f" ({finding.where})" if finding.where else ""
+    return f"- {finding.text} **{finding.verdict}**{where}"

@@ -1,0 +1,117 @@
+"""The merges of a word, step by step (section 1, figure 1).
+
+Measures nothing: it keeps the merge table of a run's source language with the results, so that the figure, and the
+explorer of the report, can be made from them alone. WORD, P and SEEDS choose what is drawn; the draws are those of
+bpe_dropout/reference.py with Python's own random numbers.
+python -m experiments.analysis.merges RUN --folder DATA --output FILE
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from bpe_dropout import Codes, InputError
+from bpe_dropout.errors import check_dropout
+from bpe_dropout.reference import Step, spell, trace, trace_plain
+from scripts.paper import Item, matching
+from scripts.runs import Run
+
+from .document import Drawing, Part
+from .drawing import GREEN, INK, RED, new_figure
+from .labels import language_title, text_title
+from .measurement import begin, record, sides_of
+from .results import Results
+
+
+def main() -> None:
+    plan, options = begin("merges", __doc__)
+    side = sides_of(plan, options.folder)["src"]
+    codes = side.segmenter.codes
+    if codes.version != (0, 2):
+        raise InputError(f"{options.folder}/codes.{side.language}: merges are drawn of codes of version 0.2 alone")
+    found = {"language": side.language, "merges": len(codes.pairs), "pairs": [" ".join(pair) for pair in codes.pairs]}
+    record("merges", plan, options, found)
+
+
+def codes_of(found: dict[str, Any]) -> Codes:
+    pairs = (pair.split(" ") for pair in found["pairs"])
+    return Codes(tuple((left, right) for left, right in pairs))
+
+
+def table_title(name: str, found: dict[str, Any], configs: Path) -> str:
+    return f"{language_title(found['language'])} of {text_title(Run.parse(name), configs)}, {found['merges']} merges"
+
+
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
+    part = Part(item.name, item.title, item.section, item.text.strip())
+    names = [name for name in own or matching(item.beside, results.names("merges")) if results.get(name, "merges")]
+    if not names:
+        wanted = own or matching(item.beside, item.beside)
+        part.notes.append("There is no merge table yet: " + ", ".join(f"`make merges.{name}`" for name in wanted))
+    word, p, seeds = read_choice(os.environ, item.settings)
+    for name in names:
+        found = results.get(name, "merges") or {}
+        codes = codes_of(found)
+        caption = (
+            f"Segmentation of “{word}” with BPE, and with BPE-dropout, p = {p:g} ({table_title(name, found, configs)})"
+        )
+        part.blocks.append(Drawing(f"figure-merges-{name}", caption, draw(word, codes, p, seeds)))
+    return part
+
+
+def read_choice(environment: Mapping[str, str], settings: dict[str, Any]) -> tuple[str, float, list[int]]:
+    """WORD, P and SEEDS, or what the YAML file says."""
+    word = environment.get("WORD") or settings["word"]
+    if len(word.split()) != 1 or word != word.strip():
+        raise InputError(f"WORD is one word, without spaces, not {word!r}")
+    try:
+        p = check_dropout(float(environment.get("P") or settings["p"]))
+        seeds = [int(seed) for seed in environment["SEEDS"].split()] if environment.get("SEEDS") else settings["seeds"]
+    except ValueError as error:
+        raise InputError(f"P is a number from 0 to 1, and SEEDS are whole numbers: {error}") from None
+    return word, p, seeds
+
+
+def draw(word: str, codes: Codes, p: float, seeds: list[int]) -> Any:
+    """BPE on the left, a draw of BPE-dropout for each seed beside it."""
+    panels = [("BPE", list(trace_plain(word, codes)))]
+    panels += [(f"BPE-dropout, seed {seed}", list(trace(word, codes, p, Random(seed)))) for seed in seeds]
+    longest = max(len(steps) for _, steps in panels)
+    width = 2 * len(word) + 1
+    size = (min(0.105 * width + 0.5, 4) * len(panels), 0.26 * longest + 0.7)
+    figure, axes = new_figure(size, columns=len(panels))
+    for one, (title, steps) in zip(axes, panels, strict=True):
+        one.set_title(title, fontsize=9)
+        one.set_xlim(-1, width)
+        one.set_ylim(longest - 0.4, -0.8)
+        one.axis("off")
+        for number, step in enumerate(steps):
+            draw_step(one, step, number, codes, width)
+    return figure
+
+
+def draw_step(axes: Any, step: Step, line: int, codes: Codes, width: int) -> None:
+    """Tokens of one step on a line; a hyphen where two can be merged."""
+    tokens = spell(step.tokens, codes)
+    place = (width - sum(map(len, tokens)) - len(tokens) + 1) / 2
+    for number, token in enumerate(tokens):
+        for character in token:
+            axes.text(place, line, character, family="monospace", ha="center", va="center", color=INK)
+            place += 1
+        if number in step.possible:
+            shade = GREEN if number in step.applied else RED if number in step.dropped else INK
+            state = "applied" if number in step.applied else "dropped" if number in step.dropped else "possible"
+            weight = "normal" if state == "possible" else "bold"
+            gid = f"{state}-{line}-{number}"
+            axes.text(
+                place, line, "-", family="monospace", ha="center", va="center", color=shade, weight=weight, gid=gid
+            )
+        place += 1
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""The paper's tables and figures as data: one file each in configs/paper, table-NAME.yaml or figure-NAME.yaml.
+
+    title: Main results
+    section: Section 5.1, Table 2
+    agreement: {agrees: 0.5, near: 1.0}
+    columns:
+      bpe: {title: BPE}
+      ...
+    rows:
+      - {title: En-Vi, run: "iwslt15.en-vi.{method}.base.seed1", paper: {bpe: 31.78, ...}, best: [bpe-dropout]}
+
+A cell is a number of one run: of its result, or of a measurement of its text or model. What the paper prints stands
+under `paper`; what is `beside` are runs that are not the paper's, which get a table of their own. Here it is decided
+which runs a cell needs; experiments/analysis reads their results, and draws.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bpe_dropout import InputError
+
+from .corpora import CONFIGS, read_corpora
+from .measures import MEASURES
+from .runs import Run, Target, plan_run
+from .settings import read_settings
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Up to which difference from the paper's number ours agrees with it, or is near to it."""
+
+    agrees: float
+    near: float
+    relative: bool = False  # as a share of the paper's number
+
+    def verdict(self, ours: float, paper: float) -> str:
+        off = abs(ours - paper) / (abs(paper) if self.relative else 1)
+        return "agrees" if off <= self.agrees + 1e-9 else "near" if off <= self.near + 1e-9 else "differs"
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    method: str = ""  # the column's own name, if it is not said
+    vocabulary: int | None = None
+    number: str = ""
+    agreement: Agreement | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    title: str
+    run: str  # {method} stands for the column's
+    group: str = ""  # a heading over several rows
+    paper: dict[str, float] = field(default_factory=dict)  # by column
+    best: list[str] = field(default_factory=list)  # what the paper prints in bold
+    methods: dict[str, str] = field(default_factory=dict)  # by column, where it is another than the column's
+    measure: str | None = None
+    side: str = "src"
+    at: float | None = None  # where it stands in a figure
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says of the numbers, and how that is checked; see experiments/analysis/claims.py."""
+
+    text: str
+    check: str
+    of: list[str] = field(default_factory=list)  # columns
+    at: float | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Plot:
+    x: str
+    y: str
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or a figure."""
+
+    order: int
+    title: str
+    section: str
+    text: str
+    module: str = "grid"  # of experiments/analysis
+    measure: str = ""  # whose number it shows; without one, that of a run's result
+    number: str = "bleu"
+    scale: float = 1.0
+    decimals: int = 2
+    over: str = ""  # smallest: numbers are divided by the smallest of the table
+    axis: str = "group"  # how runs that are not the paper's are put into rows: by group, p, size ...: see grid.py
+    plot: Plot | None = None
+    agreement: Agreement | None = None
+    columns: dict[str, Column] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    beside: list[str] = field(default_factory=list)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            for column in (*row.paper, *row.best, *row.methods):
+                if column not in self.columns:
+                    raise InputError(f"row {row.title}: there is no column {column}")
+        for measure in (self.measure, *(row.measure for row in self.rows)):
+            if measure and measure not in MEASURES:
+                raise InputError(f"there is no measure {measure}; there are {', '.join(MEASURES)}")
+
+    def measure_of(self, row: Row) -> str:
+        return self.measure if row.measure is None else row.measure
+
+    def cells(self, configs: Path = CONFIGS) -> Iterator[tuple[Row, str, Run]]:
+        """Every cell: its row, its column, and the run whose number it shows."""
+        for row, column in itertools.product(self.rows, self.columns):
+            # A row without a number of the paper's in this column has no cell, if it has any number at all.
+            if row.paper and column not in row.paper:
+                continue
+            yield row, column, self.run_of(row, column, configs)
+
+    def run_of(self, row: Row, column: str, configs: Path = CONFIGS) -> Run:
+        method = row.methods.get(column) or self.columns[column].method or column
+        run = Run.parse(row.run.replace("{method}", method))
+        size = self.columns[column].vocabulary
+        return standard(replace(run, vocabulary=size), configs) if size else run
+
+
+def standard(run: Run, configs: Path = CONFIGS) -> Run:
+    """The same run by its shortest name: a vocabulary that is the corpus's own is not named."""
+    plain = replace(run, vocabulary=None)
+    same = plan_run(plain, configs).vocabularies == plan_run(run, configs).vocabularies
+    return plain if same else run
+
+
+@cache
+def read_items(configs: Path = CONFIGS) -> dict[str, Item]:
+    """All tables and figures by name, in the order of the report."""
+    items = {}
+    for path in sorted(configs.glob("paper/*.yaml")):
+        name = path.name.removesuffix(".yaml")
+        if not re.fullmatch(r"(table|figure)-[a-z-]+", name):
+            raise InputError(f"{path}: the name of the file is table-NAME.yaml or figure-NAME.yaml")
+        item = replace(read_settings(path, Item), name=name)
+        try:
+            for _, _, run in item.cells(configs):
+                plan_run(run, configs)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        items[name] = item
+    return dict(sorted(items.items(), key=lambda one: (one[1].order, one[0])))
+
+
+def expand(pattern: str) -> list[str]:
+    """
+    >>> expand("demo.en-de.{bpe,unigram}.small.seed1")
+    ['demo.en-de.bpe.small.seed1', 'demo.en-de.unigram.small.seed1']
+    """
+    parts = re.split(r"\{([^}]*)\}", pattern)
+    choices = [part.split(",") if number % 2 else [part] for number, part in enumerate(parts)]
+    return ["".join(choice) for choice in itertools.product(*choices)]
+
+
+def matching(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
+    """The names that any of the patterns mean, in the order of the patterns."""
+    found = (
+        name for pattern in patterns for one in expand(pattern) for name in sorted(names) if fnmatchcase(name, one)
+    )
+    return list(dict.fromkeys(found))
+
+
+def fill(name: str, runs: list[str], configs: Path = CONFIGS, seed: int = 1) -> Target:
+    """What `make fill-NAME` does: everything that a table or figure needs and that was not run yet. With runs, for
+    these in place of the paper's. fill-report is all of them."""
+    items = read_items(configs)
+    wanted = list(items) if name == "report" else [name]
+    if name not in (*items, "report"):
+        raise InputError(f"there is no table or figure {name}; there are {', '.join(items)}, and report for all")
+    own = [Run.parse(run) for run in runs]
+    results: dict[Run, None] = {}
+    measures: dict[tuple[str, Run], None] = {}
+    misspelled: dict[Run, None] = {}
+    for item in (items[one] for one in wanted):
+        if own:
+            cells = [(item.measure, run) for run in own]
+            cells += [("misspelled", run) for run in own if item.axis == "spelling"]
+            cells += [("", run) for run in own if "translations" in item.settings]
+        else:
+            cells = [(item.measure_of(row), replace(run, seed=seed)) for row, _, run in item.cells(configs)]
+            cells += [("", replace(Run.parse(run), seed=seed)) for run in item.settings.get("translations", [])]
+        for measure, run in cells:
+            if not measure:
+                results[run] = None
+            elif MEASURES[measure].takes(plan_run(run, configs)):
+                measures[measure, run] = None
+                if measure == "misspelled":
+                    misspelled[run] = None
+    if not results and not measures:
+        raise InputError(f"{name} needs no runs of its own: `make {name}` shows what there is")
+    title = f"what {name} needs" if name != "report" else "what all tables and figures need"
+    return Target(f"fill-{name}", title, grouped(results), tuple(measures), grouped(misspelled))
+
+
+def grouped(runs: Iterable[Run]) -> tuple[tuple[Run, ...], ...]:
+    """Runs that differ in their method alone, together."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.group, []).append(run)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def corpora_of(item: Item, configs: Path = CONFIGS) -> list[str]:
+    """The corpora that a table of datasets lists as the paper's."""
+    known = read_corpora(configs)
+    for name in item.settings["corpora"]:
+        if name not in known:
+            raise InputError(f"{item.name}: there is no corpus {name}")
+    return list(item.settings["corpora"])
