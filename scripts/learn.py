@@ -44,11 +44,10 @@ def learn_bpe(words: Path, vocabulary: int, output: Path, threads: int) -> dict[
     corpus = read_corpus(words)
     with tempfile.TemporaryDirectory(dir=output.parent) as folder:
         codes = Path(folder) / "codes"
-        print(f"learning up to {vocabulary} merges from {words}", flush=True)
+        most = vocabulary * 5 // 4  # pieces that are merged away make room for more merges than pieces
+        print(f"learning up to {most} merges from {words}", flush=True)
         cli.run_learn(
-            argparse.Namespace(
-                input=str(words), output=str(codes), symbols=vocabulary, min_frequency=2, total_symbols=False
-            ),
+            argparse.Namespace(input=str(words), output=str(codes), symbols=most, min_frequency=2, total_symbols=False),
             progress=partial(report_merges, output.name),
         )
         head, *merges = codes.read_bytes().removesuffix(b"\n").split(b"\n")
