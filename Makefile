@@ -6,11 +6,13 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard bpe_dropout/core/*.h bpe_dropout/core/*.cpp)
 
 REPRODUCE := $(BIN)/python -m scripts.reproduce
+REPORT := $(BIN)/python -m experiments.analysis
 PROFILE ?= local
 SEED ?= 1
+export WORD P SEEDS TOKENS REPEATS # of a figure of merges, of a table of neighbours, of times
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check bench sanitize list plan smoke-base clean
+.PHONY: help setup test check bench sanitize list plan report smoke-base clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -45,6 +47,13 @@ list: setup ## the targets of the reproduction, such as demo and iwslt15-en-vi, 
 plan: setup ## what TARGET would do: make plan TARGET=iwslt15-en-vi
 	@$(REPRODUCE) plan $(TARGET) --profile $(PROFILE) --seed $(SEED) -- $(ARGUMENTS)
 
+report: setup ## the paper's tables and figures, as far as they were run, in experiments/report; RUNS="...": of your own runs
+	@$(REPORT) report $(RUNS)
+
+# One table or figure: make table-main, make figure-p; in configs/paper.
+table-% figure-%: setup
+	@$(REPORT) $@ $(RUNS)
+
 smoke-base: setup ## builds Transformer base for every direction and system of the paper, and takes two updates
 	$(BIN)/pytest tests/scripts/test_base.py --all-directions -n auto --maxprocesses 4
 
@@ -54,4 +63,4 @@ clean: ## remove everything that was built
 # Whatever has no rule above is a target of the reproduction, or a mistake, which is said.
 .DEFAULT:
 	@$(MAKE) --silent --no-print-directory setup
-	@$(REPRODUCE) run $@ --profile $(PROFILE) --seed $(SEED) -- $(ARGUMENTS)
+	@$(REPRODUCE) run $@ --profile $(PROFILE) --seed $(SEED) $(if $(RUNS),--runs $(RUNS)) -- $(ARGUMENTS)

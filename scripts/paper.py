@@ -128,20 +128,18 @@ class Item:
             # A row without a number of the paper's in this column has no cell, if it has any number at all.
             if row.paper and column not in row.paper:
                 continue
-            yield row, column, self.run_of(row, column, configs)
+            try:
+                yield row, column, self.run_of(row, column, configs)
+            except InputError as error:
+                raise InputError(f"{configs}/paper/{self.name}.yaml, row {row.title}: {error}") from None
 
-    def run_of(self, row: Row, column: str, configs: Path = CONFIGS) -> Run:
+    def run_of(self, row: Row, column: str, configs: Path) -> Run:
+        """A vocabulary that is the corpus's own is not named: the same run has one name."""
         method = row.methods.get(column) or self.columns[column].method or column
         run = Run.parse(row.run.replace("{method}", method))
+        plan = plan_run(run, configs)
         size = self.columns[column].vocabulary
-        return standard(replace(run, vocabulary=size), configs) if size else run
-
-
-def standard(run: Run, configs: Path = CONFIGS) -> Run:
-    """The same run by its shortest name: a vocabulary that is the corpus's own is not named."""
-    plain = replace(run, vocabulary=None)
-    same = plan_run(plain, configs).vocabularies == plan_run(run, configs).vocabularies
-    return plain if same else run
+        return replace(run, vocabulary=size) if size and set(plan.vocabularies.values()) != {size} else run
 
 
 @cache
@@ -152,13 +150,7 @@ def read_items(configs: Path = CONFIGS) -> dict[str, Item]:
         name = path.name.removesuffix(".yaml")
         if not re.fullmatch(r"(table|figure)-[a-z-]+", name):
             raise InputError(f"{path}: the name of the file is table-NAME.yaml or figure-NAME.yaml")
-        item = replace(read_settings(path, Item), name=name)
-        try:
-            for _, _, run in item.cells(configs):
-                plan_run(run, configs)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        items[name] = item
+        items[name] = replace(read_settings(path, Item), name=name)
     return dict(sorted(items.items(), key=lambda one: (one[1].order, one[0])))
 
 

@@ -53,8 +53,13 @@ def main() -> None:
         raise InputError(f"there is no {options.name}; there are {', '.join(items)}, and report for all of them")
     part = build(items[options.name], results, options.configs, options.runs)
     write_part(part, output)
-    print(markdown.render(part, str(output / "figures")))
-    print(f"written to {output}/tables and {output}/figures")
+    print(markdown.render(part, shown(output / "figures")))
+    print(f"written to {shown(output / 'tables')} and {shown(output / 'figures')}")
+
+
+def shown(path: Path) -> str:
+    """A path as it is read from here."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def check_runs(runs: list[str], results: Results) -> None:
@@ -103,7 +108,7 @@ def write_report(items: list[Item], results: Results, configs: Path, own: list[s
         file.write_text(f"{HEAD}\n\n{summary}\n\n{contents}\n\n{body}".rstrip() + "\n", "utf-8")
     with whole(output / "index.html") as file:
         file.write_text(page.render(parts, merge_tables(results, configs, own), summary), "utf-8")
-    print(f"{summary}\nwritten to {output}: index.html, README.md, tables and figures")
+    print(f"{summary}\nwritten to {shown(output)}: index.html, README.md, tables and figures")
 
 
 def anchor(title: str) -> str:

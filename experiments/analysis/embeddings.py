@@ -133,7 +133,7 @@ def precision(pieces: list[str], nearest: NDArray[np.int64]) -> float:
 
 def find_rare(counts: list[int]) -> NDArray[np.int64]:
     """The tenth of the pieces that comes least often; of equals, the later ones of the dictionary."""
-    order = np.lexsort((-np.arange(len(counts)), np.array(counts)))
+    order: NDArray[np.int64] = np.lexsort((-np.arange(len(counts)), np.array(counts)))
     return order[: max(1, round(RARE * len(counts)))]
 
 

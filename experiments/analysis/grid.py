@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from scripts.compare import best
+from scripts.measures import MEASURES
 from scripts.paper import Agreement, Item, matching
-from scripts.runs import Run
+from scripts.runs import Run, plan_run
 
 from . import claims
 from .document import Cell, Drawing, Finding, Part, Row, Table
@@ -146,11 +147,12 @@ def own_grid(item: Item, names: list[str], results: Results, configs: Path) -> G
 
 
 def by_group(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
-    """A measure that only runs with dropout have says nothing of the others: they are left out."""
+    """What is measured of some methods alone says nothing of the others: they are left out."""
     lines: dict[str, Line] = {}
     columns: dict[str, str] = {}
-    kept = [run for run in runs if results.get(run.name, item.measure)] or runs
-    for run in kept:
+    for run in runs:
+        if item.measure and not MEASURES[item.measure].takes(plan_run(run, configs)):
+            continue
         title = f"{text_title(run, configs)} ({model_title(run)})"
         line = lines.setdefault(run.group, Line(title))
         line.entries[run.system] = Entry(run.name, item.measure, item.number)
@@ -217,7 +219,7 @@ def by_language(item: Item, runs: list[Run], results: Results, configs: Path) ->
 
 
 def by_spelling(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
-    grid = by_group(item, [run for run in runs if results.get(run.name, "misspelled")] or runs, results, configs)
+    grid = by_group(item, runs, results, configs)
     lines = []
     for line in grid.lines:
         for title, measure in (("original", ""), ("misspelled", "misspelled")):

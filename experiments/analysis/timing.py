@@ -15,12 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from bpe_dropout import InputError
 from scripts.generate import generate_arguments, one_device
 from scripts.machine import machine
 from scripts.runs import Plan
 from scripts.stage import Reporter
-from scripts.train import Devices
+from scripts.train import Devices, environment_of
 
 from .measurement import begin, record
 
@@ -28,7 +30,10 @@ from .measurement import begin, record
 def main() -> None:
     plan, options = begin("timing", __doc__)
     repeats = read_repeats(os.environ.get("REPEATS") or "10")
-    translate = load(plan, options.folder, options.checkpoint, one_device())
+    devices = one_device()
+    if threads := environment_of(plan, devices).get("OMP_NUM_THREADS"):
+        torch.set_num_threads(int(threads))  # as many as fairseq-generate has
+    translate = load(plan, options.folder, options.checkpoint, devices)
     found = measure(translate, repeats)
     record("timing", plan, options, {**found, "machine": machine()})
 

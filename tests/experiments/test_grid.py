@@ -1,0 +1,322 @@
+"""Tables: what stands in a cell, what is best, what is claimed, and what never gets into a cell of the paper's."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sacrebleu.metrics import BLEU
+
+from bpe_dropout import InputError
+from experiments.analysis import latex, markdown
+from experiments.analysis.claims import check
+from experiments.analysis.document import Cell, Part, verdicts
+from experiments.analysis.drawing import svg
+from experiments.analysis.grid import build, mark_best, paper_grid
+from scripts.compare import compare
+from scripts.corpora import CONFIGS
+from scripts.paper import Claim, read_items
+
+ITEMS = read_items()
+SYSTEMS = ("bpe", "unigram", "bpe-dropout")
+
+
+def runs(group: str, methods=SYSTEMS, model: str = "base") -> list[str]:
+    return [f"{group}.{method}.{model}.seed1" for method in methods]
+
+
+def cells(part: Part, number: int = 0) -> dict[tuple[str, str], Cell]:
+    """The cells of a table by row and column."""
+    table = part.tables[number]
+    return {
+        (f"{row.group} {row.cells[0].text}".strip(), column): cell
+        for row in table.rows
+        for column, cell in zip(table.columns[1:], row.cells[1:], strict=True)
+    }
+
+
+def show(name: str, results, own=()) -> Part:
+    return build(ITEMS[name], results, CONFIGS, list(own))
+
+
+def test_without_results_everything_is_not_run(results):
+    part = show("table-main", results)
+    found = cells(part)
+    assert len(found) == 36
+    cell = found["IWSLT15 En-Vi", "BPE-dropout"]
+    assert (cell.text, cell.paper, cell.verdict, cell.paper_best) == ("", "33.27", "not run", True)
+    assert cell.command == "make iwslt15.en-vi.bpe-dropout.base.seed1"
+    assert part.fill == "make fill-table-main"
+    assert len(part.tables) == 1, "nothing to stand beside it"
+    assert [finding.verdict for finding in part.findings] == ["not run", "not run"]
+    assert verdicts([part]) == {"agrees": 0, "near": 0, "differs": 0, "not run": 36}
+
+
+def test_ours_beside_the_papers(results):
+    names = runs("iwslt15.en-vi")
+    for name, bleu in zip(names, (31.5, 33.3, 30.0), strict=True):
+        results.add(name, bleu=bleu)
+    results.compare(
+        "iwslt15.en-vi.base.seed1",
+        dict(zip(names, (31.5, 33.3, 30.0), strict=True)),
+        {(names[0], names[1]): 0.001, (names[0], names[2]): 0.02, (names[1], names[2]): 0.001},
+    )
+    part = show("table-main", results)
+    found = cells(part)
+    shown = {
+        column: (cell.text, cell.difference, cell.verdict, cell.best)
+        for (row, column), cell in found.items()
+        if row == "IWSLT15 En-Vi"
+    }
+    assert shown == {
+        "BPE": ("31.50", "-0.28", "agrees", False),
+        "Kudo (2018)": ("33.30", "+0.87", "near", True),
+        "BPE-dropout": ("30.00", "-3.27", "differs", False),
+    }
+    assert found["IWSLT15 Vi-En", "BPE"].verdict == "not run"
+    note = "IWSLT15, En-Vi: Kudo (2018) − BPE = +1.80 (p = 0.001), BPE-dropout − BPE = -1.50 (p = 0.020), "
+    assert part.tables[0].notes == [note + "BPE-dropout − Kudo (2018) = -3.30 (p = 0.001)"]
+
+
+def test_all_that_are_not_significantly_worse_are_best(results):
+    names = runs("iwslt15.en-zh")
+    scores = dict(zip(names, (20.5, 23.0, 22.8), strict=True))
+    for name, bleu in scores.items():
+        results.add(name, bleu=bleu)
+    results.compare("g", scores, {(names[0], names[1]): 0.001, (names[0], names[2]): 0.001, (names[1], names[2]): 0.3})
+    grid = paper_grid(ITEMS["table-main"], results, CONFIGS)
+    mark_best(grid, results)
+    assert [entry.best for entry in grid.lines[2].entries.values()] == [False, True, True]
+
+
+def test_rows_that_were_not_compared_have_nothing_bold(results):
+    for name in runs("iwslt15.en-vi"):
+        results.add(name, bleu=30.0)
+    table = show("table-main", results).tables[0]
+    assert not any(cell.best for row in table.rows for cell in row.cells)
+    assert table.notes == ["Nothing is bold in rows whose runs were not compared with each other."]
+
+
+def test_other_models_and_corpora_never_stand_in_a_cell_of_the_papers(results):
+    others = [*runs("iwslt15.en-vi", model="small"), *runs("demo.en-de", model="small"), *runs("multi30k.en-de")]
+    others += [name.replace("seed1", "seed2") for name in runs("iwslt15.en-vi")]
+    for name in others:
+        results.add(name, bleu=99.0, text={"train": {"pairs": 5}}, configuration={"subset": "", "corpus": "x"})
+    for name, item in ITEMS.items():
+        if item.module == "grid" and not item.measure:
+            grid = paper_grid(item, results, CONFIGS)
+            assert not any(entry.value for entry in grid.entries), name
+    part = show("table-main", results)
+    assert [row.cells[0].text for row in part.tables[1].rows] == ["demo En-De, 2k pieces (small, seed 1)"]
+    assert all(cell.verdict == "" and not cell.paper for row in part.tables[1].rows for cell in row.cells)
+
+
+def test_runs_of_ones_own_stand_alone(results):
+    names = runs("iwslt15.vi-en", ("bpe", "bpe-dropout"), "small")
+    results.add(names[0], bleu=10.0)
+    part = show("table-main", results, names)
+    assert len(part.tables) == 1
+    cell = cells(part)["iwslt15 Vi-En, 4k pieces (small, seed 1)", "BPE-dropout"]
+    assert (cell.verdict, cell.command, cell.paper) == ("not run", f"make {names[1]}", "")
+    assert part.fill == f'make fill-table-main RUNS="{" ".join(names)}"'
+    results.add(names[1], bleu=12.5)
+    part = show("table-main", type(results)(results.folder), names)
+    assert not part.fill
+    assert cells(part)["iwslt15 Vi-En, 4k pieces (small, seed 1)", "BPE-dropout"].text == "12.50"
+    assert [finding.verdict for finding in part.findings] == ["holds"]
+
+
+def test_significance_is_sacrebleus_own(results, english, tmp_path):
+    """From texts to the table, against SacreBLEU's command."""
+    references = english[:120]
+    worse = [" ".join(line.split()[::-1]) if n % 3 == 0 else line for n, line in enumerate(references)]
+    better = [" ".join(line.split()[::-1]) if n % 4 == 0 else line for n, line in enumerate(references)]
+    names = runs("wmt14.en-de", ("bpe", "bpe-dropout"))
+    texts = dict(zip(names, (worse, better), strict=True))
+    bleu = BLEU(lowercase=True)
+    scores = {name: bleu.corpus_score(text, [references]).score for name, text in texts.items()}
+    for name, score in scores.items():
+        results.add(name, bleu=score)
+    compared = compare(texts, references, bleu, scores)
+    (results.folder / "comparisons").mkdir()
+    (results.folder / "comparisons" / "x.json").write_text(json.dumps({"bleu": scores, **compared}))
+
+    for file, lines in (("ref", references), ("a", worse), ("b", better)):
+        (tmp_path / file).write_text("".join(f"{line}\n" for line in lines))
+    command = [str(Path(sys.executable).parent / "sacrebleu"), "ref", "-i", "a", "b", "-lc", "-m", "bleu"]
+    command += ["--paired-bs", "--paired-bs-n", "1000", "--format", "json"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    theirs = json.loads(made)[1]["BLEU"]
+
+    part = show("table-main", results)
+    row = [cell for (title, _), cell in cells(part).items() if title == "WMT14 En-De"]
+    assert row[2].text == f"{theirs['score']:.2f}"
+    assert [cell.best for cell in row] == [theirs["p_value"] >= 0.05, False, True]
+    assert f"(p = {theirs['p_value']:.3f})" in part.tables[0].notes[0]
+
+
+def test_times_are_divided_by_the_smallest(results):
+    machine = {"processor": "one"}
+    times = {"4m.bpe": 2.0, "4m.bpe-dropout": 2.2, "4m.v4000.bpe": 3.0, "4m.v4000.bpe-dropout": 2.9}
+    for name, seconds in times.items():
+        results.add(f"wmt14.en-fr.{name}.base.seed1", "timing", seconds=seconds, repeats=1000, machine=machine)
+    part = show("table-time", results)
+    assert [cell.text for cell in cells(part).values()] == ["1.00", "1.10", "1.50", "1.45"]
+    assert [cell.verdict for cell in cells(part).values()] == ["agrees", "near", "near", "agrees"]
+    assert part.tables[0].notes == ["Averaged over 1000 translations of the test set."]
+    assert [finding.verdict for finding in part.findings] == ["does not hold"], "2.9 is not 1.4 times 2.2"
+    results.add("wmt14.en-fr.4m.bpe.base.seed1", "timing", seconds=2.0, repeats=1000, machine={"processor": "two"})
+    assert "several machines" in show("table-time", type(results)(results.folder)).tables[0].notes[1]
+
+
+def test_what_is_measured_of_dropout_alone_has_no_column_for_bpe(results):
+    names = runs("demo.en-de", ("bpe", "bpe-dropout"), "small")
+    results.add(names[1], "unknown", src={"share": 0.001})
+    (table,) = show("table-unknown", results, names).tables
+    assert table.columns == ["", "share of unknown pieces"]
+    assert [[cell.text for cell in row.cells[1:]] for row in table.rows] == [["0.00100"]]
+
+
+def test_misspelled_rows_and_their_difference(results):
+    for method, original, misspelled in (("bpe", 27.0, 24.0), ("bpe-dropout", 28.0, 26.5)):
+        results.add(f"wmt14.en-de.{method}.base.seed1", bleu=original)
+        results.add(f"wmt14.en-de.{method}.base.seed1", "misspelled", bleu=misspelled)
+        results.add(f"demo.en-de.{method}.small.seed1", bleu=original)
+        results.add(f"demo.en-de.{method}.small.seed1", "misspelled", bleu=misspelled)
+    part = show("table-misspelled", results)
+    found = cells(part)
+    assert found["En-De original", "difference"].text == "+1.00"
+    assert found["En-De misspelled", "difference"].text == "+2.50"
+    assert found["En-De misspelled", "difference"].paper == "+1.58"
+    assert found["En-Fr (16m) misspelled", "BPE-dropout"].command == (
+        "make misspelled.wmt14.en-fr.16m.bpe-dropout-src.base.seed1"
+    )
+    beside = cells(part, 1)
+    assert [cell.text for (row, _), cell in beside.items() if "misspelled" in row] == ["24.00", "26.50", "+2.50"]
+    assert [finding.verdict for finding in part.findings] == ["not run", "holds"]
+
+
+def test_a_curve_over_p(results):
+    dropout = {"kind": "bpe"}
+    for method, p, bleu in (("bpe", 0.0, 30.0), ("bpe-dropout", 0.1, 31.0), ("bpe-dropout-p80", 0.8, 2.0)):
+        results.add(
+            f"demo.en-de.{method}.small.seed1",
+            bleu=bleu,
+            configuration={"method": dropout, "dropout": {"src": p, "tgt": p}},
+        )
+    results.add(
+        "demo.en-de.bpe-dropout-src.small.seed1",
+        bleu=9.0,
+        configuration={"method": dropout, "dropout": {"src": 0.1, "tgt": 0.0}},
+    )
+    part = show("figure-p", results)
+    assert [block.name for block in part.blocks] == ["figure-p-values", "figure-p-beside", "figure-p-beside-values"]
+    text = svg(part.drawings[0].figure)
+    assert 'id="curve-0"' in text
+    assert "demo En-De, 2k pieces (small, seed 1)" in text
+    table = part.tables[1]
+    assert [[cell.text for cell in row.cells] for row in table.rows] == [
+        ["0", "30.00"],
+        ["0.1", "31.00"],
+        ["0.8", "2.00"],
+    ]
+    assert [finding.verdict for finding in part.findings] == ["not run", "not run", "holds", "holds"]
+
+
+def test_curves_over_size(results):
+    for name, pairs, bleu in (
+        ("demo.en-de", 16000, 30.0),
+        ("demo.en-de.4k", 4000, 20.0),
+        ("demo.en-de.v500", 16000, 28.0),
+    ):
+        results.add(f"{name}.bpe.small.seed1", bleu=bleu, text={"train": {"pairs": pairs}})
+    part = show("figure-size", results)
+    table = part.tables[1]
+    assert table.columns == ["sentence pairs", "BPE, 500", "BPE, 2k"]
+    assert [[cell.text for cell in row.cells] for row in table.rows] == [
+        ["4k", "–", "20.00"],
+        ["16k", "28.00", "30.00"],
+    ]
+    lines = {line.get_label(): line.get_xydata().tolist() for line in part.drawings[0].figure.axes[0].get_lines()}
+    assert lines == {"BPE, 500": [[16000, 28.0]], "BPE, 2k": [[4000, 20.0], [16000, 30.0]]}
+
+
+def test_calibration_has_a_row_a_language(results):
+    side = {"p": 0.1, "ratio": 1.24, "p of 1.25": 0.104}
+    other = {"p": 0.6, "ratio": 2.0, "p of 1.25": 0.3}
+    results.add("iwslt15.en-zh.bpe-dropout.base.seed1", "calibration", src=side, tgt=other)
+    results.add("software.en-ja.bpe-dropout.small.seed1", "calibration", src=side, tgt=other)
+    part = show("table-p", results)
+    found = cells(part)
+    assert found["Chinese, IWSLT15 En-Zh", "ratio with the paper's p"].verdict == "differs"
+    p = found["Chinese, IWSLT15 En-Zh", "p for a ratio of 1.25"]
+    assert (p.text, p.paper, p.difference) == ("0.300", "0.600", "-0.300")
+    assert "Japanese, software En-Ja, 4k / 8k pieces, p = 0.6" in [row.cells[0].text for row in part.tables[1].rows]
+
+
+GRID = {(0, "a"): 3.0, (0, "b"): 1.0, (1, "a"): 5.0, (1, "b"): 6.0}
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        (Claim("", "higher", ["a", "b"]), "does not hold"),
+        (Claim("", "higher", ["a", "b"], rows=1), "holds"),
+        (Claim("", "higher", ["a", "c"]), "not run"),
+        (Claim("", "peak", ["a"], at=0.2), "holds"),
+        (Claim("", "peak", ["a"], at=0.1), "does not hold"),
+        (Claim("", "fails", ["b"], at=0.2), "does not hold"),
+        (Claim("", "fails", ["b"], at=0.9), "not run"),
+        (Claim("", "wider", ["b", "a"]), "holds"),
+        (Claim("", "wider", ["a", "b"]), "does not hold"),
+        (Claim("", "slower", ["a"], at=1.4), "holds"),
+        (Claim("", "slower", ["a", "b"], at=2), "does not hold"),
+        (Claim("", "narrower", ["a", "a", "a", "b"]), "holds"),
+        (Claim("", "narrower", ["a", "b", "a", "a"]), "does not hold"),
+    ],
+)
+def test_claims(claim, expected):
+    assert check(claim, GRID, [0.1, 0.2]) == expected
+
+
+def test_a_model_that_fails_with_high_p():
+    grid = {(0, "a"): 30.0, (1, "a"): 7.0}
+    assert check(Claim("", "fails", ["a"], at=0.8), grid, [0.1, 0.8]) == "holds"
+    assert check(Claim("", "fails", ["a"], at=0.8), {**grid, (1, "a"): 8.0}, [0.1, 0.8]) == "does not hold"
+    with pytest.raises(InputError, match="there is no check nix"):
+        check(Claim("", "nix"), grid, [])
+
+
+def test_strangers_records_are_refused(results):
+    results.add("iwslt15.en-vi.bpe.base.seed1", bleu=1.0)
+    path = results.folder / "iwslt15.en-vi.bpe.base.seed1.json"
+    path.rename(results.folder / "iwslt15.vi-en.bpe.base.seed1.json")
+    with pytest.raises(InputError, match=r"is not the record of iwslt15.vi-en.bpe.base.seed1"):
+        show("table-main", results)
+    path = results.folder / "iwslt15.vi-en.bpe.base.seed1.json"
+    path.write_text('{"run": "iwslt15.vi-en.bpe.base.seed1"}')
+    with pytest.raises(InputError, match="has no bleu: it was made by another version"):
+        show("table-main", type(results)(results.folder))
+    path.write_text('{"run"')
+    with pytest.raises(InputError, match="is not JSON"):
+        show("table-main", type(results)(results.folder))
+
+
+def test_markdown_and_latex(results):
+    results.add("iwslt15.en-vi.bpe.base.seed1", bleu=31.5)
+    table = show("table-main", results).tables[0]
+    lines = markdown.render_table(table).split("\n")
+    assert lines[2] == "|  | BPE | Kudo (2018) | BPE-dropout |"
+    assert "| En-Vi | 31.50 (paper 31.78, -0.28, agrees) | not run (paper 32.43) | not run (paper **33.27**) |" in lines
+    assert {line.count(" | ") for line in lines if line.startswith("| ")} == {3}
+    tex = latex.render_table(table)
+    assert r"En-Vi & 31.50 (31.78) & -- (32.43) & -- (\textbf{33.27}) \\" in tex
+    assert r"\multicolumn{4}{l}{\textbf{WMT14}} \\" in tex
+    assert tex.count(r"\begin") == tex.count(r"\end")
+    assert tex.count("{") == tex.count("}")
+
+
+def test_text_is_escaped():
+    assert markdown.render_cell(Cell("a|b*")) == r"a\|b\*"
+    assert latex.render_cell(Cell("50% & _x_ ↔ {}")) == r"50\% \& \_x\_ $\leftrightarrow$ \{\}"

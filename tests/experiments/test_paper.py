@@ -1,0 +1,195 @@
+"""configs/paper against the paper itself, where its source is at hand, and against what can be run."""
+
+import re
+
+import pytest
+
+from bpe_dropout import InputError
+from experiments.analysis.claims import check
+from scripts.corpora import ROOT
+from scripts.measures import MEASURES
+from scripts.paper import Agreement, expand, fill, matching, read_items
+from scripts.runs import find_targets, plan_run
+
+ITEMS = read_items()
+TEX = ROOT.parent / "shared" / "paper" / "bpe-dropout.tex"
+
+
+@pytest.fixture(scope="module")
+def tex() -> str:
+    if not TEX.is_file():
+        pytest.skip("needs the source of the paper, ../shared/paper/bpe-dropout.tex, which is not here")
+    return TEX.read_text()
+
+
+def table_of(tex: str, label: str) -> list[list[tuple[float | None, bool]]]:
+    """The rows of a table: numbers, and whether they are bold; None for a dash."""
+    end = tex.index(rf"\label{{{label}}}")
+    body = tex[tex.rindex(r"\begin{tabular}", 0, end) : end].split(r"\midrule", 1)[1].split(r"\bottomrule")[0]
+    body = body.replace("{.}", ".").replace(r"\!", "")
+    rows = []
+    for line in re.split(r"\\\\", re.sub(r"\\multicolumn\{.*?\}\{l\}\{.*?\}", "", body)):
+        cells = []
+        for cell in line.split("&"):
+            found = re.fullmatch(r"\s*(\\bf\{)?\s*(\d+(?:\.\d+)?|-)\s*\}?\s*", cell)
+            if found:
+                cells.append((None if found[2] == "-" else float(found[2]), bool(found[1])))
+        if cells:
+            rows.append(cells)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("table-main", "tab:main"),
+        ("table-one-side", "tab:one_side"),
+        ("table-time", "tab:timing"),
+        ("table-misspelled", "tab:misspell"),
+        ("table-batches-main", "tab:num_steps_main"),
+        ("table-batches-one-side", "tab:num_steps_one_side"),
+        ("table-cased", "tab:main_no_lowersace"),
+    ],
+)
+def test_numbers_are_the_papers(tex, name, label):
+    item = ITEMS[name]
+    ours = [[(row.paper.get(column), column in row.best) for column in item.columns] for row in item.rows]
+    assert ours == table_of(tex, label)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("table-unknown", r"make up 0{.}00585 and 0{.}00085 of all tokens for 32k and 4k vocabularies"),
+        ("table-neighbours", r"have higher character 4-gram precision~(0.29) compared to the precision of BPE~(0.18)"),
+        ("figure-lengths", r"with $p=0{.}1$,  on average about 1{.}25 times longer"),
+        ("table-p", r"for Chinese and Japanese, we need to set the value of $p$ to $0{.}6$ to achieve the same"),
+    ],
+)
+def test_numbers_in_the_text_are_the_papers(tex, name, sentence):
+    assert sentence in tex
+    numbers = set(re.findall(r"0\.\d+|1\.25", sentence.replace("{.}", ".")))
+    ours = {f"{value:g}" for row in ITEMS[name].rows for value in row.paper.values()}
+    assert numbers - {"0.1"} <= ours
+
+
+def test_every_table_and_figure_of_the_paper_is_there(tex):
+    figures = len(re.findall(r"\\begin\{figure\*?\}", tex))
+    tables = len(re.findall(r"\\begin\{table\*?\}", tex))
+    sections = " ".join(item.section for item in ITEMS.values())
+    assert {f"Figure {n}" for n in range(1, figures + 1)} <= set(re.findall(r"Figure \d+", sections))
+    assert {f"Table {n}" for n in range(1, tables + 1)} <= set(re.findall(r"Table \d+", sections))
+    assert sections.count("footnote") == 2
+
+
+def test_every_cell_can_be_run():
+    for item in ITEMS.values():
+        for row, _, run in item.cells():
+            plan = plan_run(run)
+            measure = item.measure_of(row)
+            assert run.model == "base", f"{item.name}: only Transformer base is the paper's"
+            assert not measure or MEASURES[measure].takes(plan)
+            assert plan.corpus.paper or run.dataset == "wmt14"
+
+
+def test_cells_are_what_the_targets_run():
+    known = find_targets()
+    main = {run for _, _, run in ITEMS["table-main"].cells()}
+    assert main == set(known["paper"].runs)
+    assert {run for _, _, run in ITEMS["table-one-side"].cells()} == set(known["wmt14-en-fr"].runs)
+    cased = {run.name for name, target in known.items() if name.endswith("-cased") for run in target.runs}
+    assert {run.name for _, _, run in ITEMS["table-cased"].cells()} == cased
+
+
+def test_a_vocabulary_that_is_the_corpus_own_is_not_named():
+    names = [run.name for _, _, run in ITEMS["figure-size"].cells()]
+    assert "wmt14.en-fr.250k.bpe.base.seed1" in names
+    assert "wmt14.en-fr.250k.v32000.bpe.base.seed1" in names
+    assert "wmt14.en-fr.4m.v4000.bpe-dropout.base.seed1" in names
+    assert not any(".250k.v4000" in name or ".4m.v32000" in name for name in names)
+    assert len(names) == len(set(names)) == 30
+
+
+@pytest.mark.parametrize("name", [name for name, item in ITEMS.items() if item.claims])
+def test_the_papers_claims_hold_of_its_own_numbers(name):
+    """What the paper prints no numbers for cannot be checked so; the checks themselves are tested elsewhere."""
+    item = ITEMS[name]
+    cells = list(item.cells())
+    rows = list(dict.fromkeys(id(row) for row, _, _ in cells))
+    grid = {(rows.index(id(row)), column): row.paper.get(column) for row, column, _ in cells}
+    places = [row.at for row in item.rows]
+    for claim in item.claims:
+        if claim.check != "shifted":
+            expected = "holds" if any(value is not None for value in grid.values()) else "not run"
+            assert check(claim, grid, places) == expected, claim.text
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"), [(33.27, "agrees"), (33.77, "agrees"), (32.3, "near"), (34.27, "near"), (30, "differs")]
+)
+def test_verdicts(ours, verdict):
+    assert Agreement(agrees=0.5, near=1.0).verdict(ours, 33.27) == verdict
+
+
+def test_relative_verdicts():
+    assert [Agreement(0.1, 0.3, relative=True).verdict(ours, 200) for ours in (185, 230, 120)] == [
+        "agrees",
+        "near",
+        "differs",
+    ]
+
+
+def test_patterns():
+    assert expand("a.{b,c}.{d,e}") == ["a.b.d", "a.b.e", "a.c.d", "a.c.e"]
+    names = ["x.bpe.seed1", "x.bpe-dropout-p5.seed1", "x.bpe-dropout.seed1", "y.bpe.seed1"]
+    assert matching(["x.{bpe,bpe-dropout*}.seed1"], names) == [names[0], names[1], names[2]]
+    assert matching(["z"], names) == []
+
+
+def test_fill_runs_what_a_table_needs():
+    target = fill("table-misspelled", [])
+    assert {run.name for run in target.runs} == {run.name for _, run in target.measures}
+    assert "wmt14.en-fr.16m.bpe-dropout-src.base.seed1" in {run.name for run in target.runs}
+    assert [len(group) for group in target.misspelled] == [2, 2, 2, 2]
+    lengths = fill("figure-lengths", [])
+    assert [measure for measure, _ in lengths.measures] == ["lengths"]
+    assert len(lengths.runs) == 2, "and the models whose translations are shown"
+    assert fill("table-unknown", [], seed=2).measures[0][1].seed == 2
+
+
+def test_fill_for_runs_of_ones_own():
+    target = fill("report", ["demo.en-de.bpe.small.seed1", "demo.en-de.bpe-dropout.small.seed1"])
+    assert {run.name for run in target.runs_and_measured} == {
+        "demo.en-de.bpe.small.seed1",
+        "demo.en-de.bpe-dropout.small.seed1",
+    }
+    assert {measure for measure, _ in target.measures} == set(MEASURES)
+    assert ("lengths", target.runs[0]) not in target.measures, "BPE has no dropout to measure"
+
+
+def test_what_fill_cannot_do():
+    with pytest.raises(InputError, match="there is no table or figure table-nix; there are figure-merges"):
+        fill("table-nix", [])
+    with pytest.raises(InputError, match="table-datasets needs no runs of its own"):
+        fill("table-datasets", [])
+
+
+def test_mistakes_are_said_with_their_place(tmp_path):
+    folder = tmp_path / "paper"
+    folder.mkdir()
+    file = folder / "table-mine.yaml"
+    head = "order: 1\ntitle: mine\nsection: none\ntext: none\n"
+    file.write_text(head + "columns:\n  bpe: {title: BPE}\nrows:\n  - {title: a, run: x, paper: {nix: 1.0}}\n")
+    with pytest.raises(InputError, match=r"table-mine.yaml, line 1: row a: there is no column nix"):
+        read_items(tmp_path)
+    file.write_text(head + "measure: nix\n")
+    with pytest.raises(InputError, match="there is no measure nix; there are merges"):
+        read_items(tmp_path)
+    file.write_text(head + "columns:\n  bpe: {title: BPE}\nrows:\n  - {title: a, run: x, paper: {bpe: 1.0}}\n")
+    (item,) = read_items(tmp_path).values()
+    with pytest.raises(InputError, match=r"table-mine.yaml, row a: x is not the name of a run"):
+        list(item.cells(tmp_path))
+    file.rename(folder / "mine.yaml")
+    read_items.cache_clear()
+    with pytest.raises(InputError, match=r"the name of the file is table-NAME.yaml or figure-NAME.yaml"):
+        read_items(tmp_path)

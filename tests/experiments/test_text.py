@@ -1,0 +1,145 @@
+"""Measurements of text, each against another way of computing it."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from bpe_dropout import Corpus, Dictionary, Segmenter
+from bpe_dropout.calibration import length_ratio
+from bpe_dropout.reference import distribution
+from experiments.analysis import lengths, substrings, unknown
+from experiments.analysis.drawing import svg
+from scripts.corpora import CONFIGS
+from scripts.paper import read_items
+
+P = 0.2
+
+
+@pytest.fixture(scope="module")
+def few(few_codes):
+    return Segmenter(few_codes)
+
+
+def pieces_of(segmenter, lines):
+    return list(dict.fromkeys(piece for line in lines for piece in segmenter.segment(line)))
+
+
+def test_lengths_are_those_of_the_segmenter(text, few):
+    found = lengths.measure(Corpus(text), few, P, seed=3, side=1)
+    lines = text.read_text().splitlines()
+    assert found["bpe"] == dict(sorted(Counter(len(few.segment(line)) for line in lines).items()))
+    drawn = Counter(
+        len(few.segment(line, P, 3, epoch=epoch, side=1, sentence=number))
+        for epoch in range(1, lengths.EPOCHS + 1)
+        for number, line in enumerate(lines)
+    )
+    assert found["bpe-dropout"] == dict(sorted(drawn.items()))
+    assert found["means"]["bpe"] == pytest.approx(np.mean([len(few.segment(line)) for line in lines]))
+
+
+def test_the_ratio_is_the_expected_one(text, few):
+    found = lengths.measure(Corpus(text), few, P)
+    counts = Counter(text.read_text().split())
+    assert found["ratio"] == pytest.approx(length_ratio(few, counts, P), rel=0.005)
+
+
+def test_sentences_without_words_do_not_count(tmp_path, few):
+    (tmp_path / "t").write_text("the\n\nthe the\n")
+    assert lengths.measure(Corpus(tmp_path / "t"), few, 0.0)["bpe"] == {1: 1, 2: 1}
+
+
+def test_unknown_pieces_are_as_many_as_expected(text, few, few_codes):
+    """Against the exact distribution of every word."""
+    lines = text.read_text().splitlines()
+    plain = pieces_of(few, lines)
+    dictionary = Dictionary({piece: 4 + number for number, piece in enumerate(plain)}, unk=3)
+    found = unknown.measure(Corpus(text), few, dictionary, P)
+    unknown_pieces = all_pieces = 0.0
+    for word, count in Counter(" ".join(lines).split()).items():
+        if len(word) > 12:  # too many segmentations for plain Python; rare
+            continue
+        for tokens, probability in distribution(word, few_codes, P).items():
+            made = [f"{token}@@" for token in tokens[:-1]] + [tokens[-1]]
+            all_pieces += count * probability * len(made)
+            unknown_pieces += count * probability * sum(piece not in dictionary.ids for piece in made)
+    assert found["share"] == pytest.approx(unknown_pieces / all_pieces, rel=0.1)
+    assert found["unknown"] > 100, "so that this says something"
+    assert found["share"] == found["unknown"] / found["pieces"]
+
+
+def test_without_dropout_nothing_is_unknown(text, few):
+    plain = pieces_of(few, text.read_text().splitlines())
+    dictionary = Dictionary({piece: 4 + number for number, piece in enumerate(plain)}, unk=3)
+    assert unknown.measure(Corpus(text), few, dictionary, 0.0)["unknown"] == 0
+
+
+def test_substrings_by_hand():
+    found = substrings.count_substrings([("banana", 2), ("an", 5)], ["an@@", "an", "a", "na", "na@@", "nan@@", "x"])
+    assert found == {"an@@": 4, "an": 5, "a": 2, "na": 2, "na@@": 2, "nan@@": 2}
+
+
+def test_substrings_of_real_text(text, few):
+    """Against a search for every piece in every word."""
+    words = Counter(text.read_text().split())
+    pieces = pieces_of(few, text.read_text().splitlines())[:200]
+    found = substrings.count_substrings(words.items(), pieces)
+    for piece in pieces:
+        characters = piece.removesuffix("@@")
+        expected = 0
+        for word, count in words.items():
+            if piece.endswith("@@"):
+                inside = word[:-1]
+                places = range(len(inside) - len(characters) + 1)
+                expected += count * sum(inside.startswith(characters, place) for place in places)
+            else:
+                expected += count * word.endswith(characters)
+        assert found[piece] == expected, piece
+
+
+def test_token_to_substring_ratios(text, few):
+    lines = text.read_text().splitlines()
+    pieces = pieces_of(few, lines)
+    found = substrings.measure(Corpus(text), few, pieces, P, seed=1)
+    assert found["pieces shown"] == len(pieces) // 10 == sum(found["bpe"]) == sum(found["bpe-dropout"])
+    words = Counter(" ".join(lines).split())
+    counts = substrings.count_substrings(words.items(), pieces)
+    top = sorted(counts, key=lambda piece: (-counts[piece], piece))[: len(pieces) // 10]
+    tokens = Counter(piece for line in lines for piece in few.segment(line))
+    ratios = [tokens[piece] / counts[piece] for piece in top]
+    assert max(ratios) <= 1
+    assert found["means"]["bpe"] == pytest.approx(np.mean(ratios))
+    assert found["bpe"] == np.histogram(ratios, substrings.BINS, (0, 1))[0].tolist()
+    assert found["means"]["bpe-dropout"] > found["means"]["bpe"], "what the paper found"
+
+
+def test_the_figure_of_substrings(results):
+    side = {"language": "en", "p": 0.1, "means": {"bpe": 0.1, "bpe-dropout": 0.3}, "pieces shown": 4}
+    side |= {"pieces in the vocabulary": 40, "bpe": [4] + [0] * 39, "bpe-dropout": [1, 2, 1] + [0] * 37}
+    results.add("demo.en-de.bpe-dropout.small.seed1", "substrings", src=side)
+    part = substrings.build(read_items()["figure-substrings"], results, CONFIGS, [])
+    (drawing,) = part.drawings
+    assert drawing.caption.endswith("the 4 most frequent of 40 pieces")
+    outlines = [one for one in drawing.figure.axes[0].patches if one.get_gid()]
+    assert [one.get_data().values.tolist()[:3] for one in outlines] == [[1.0, 0, 0], [0.25, 0.5, 0.25]]
+    text = svg(drawing.figure)
+    assert 'id="ratio-bpe-dropout"' in text
+    assert "BPE-dropout, p = 0.1: 0.300 on average" in text
+    assert [finding.verdict for finding in part.findings] == ["not run", "holds"]
+    assert part.tables[0].missing == ["make substrings.wmt14.en-fr.4m.bpe-dropout.base.seed1"]
+
+
+def test_the_figures_of_lengths(results):
+    side = {"language": "de", "p": 0.1, "ratio": 1.5, "means": {"bpe": 2.0, "bpe-dropout": 3.0}}
+    side |= {"bpe": {"1": 1, "3": 1}, "bpe-dropout": {"2": 10, "4": 10}}
+    results.add("demo.en-de.bpe-dropout.small.seed1", "lengths", tgt=side)
+    for method in ("bpe", "bpe-dropout"):
+        results.add(f"demo.en-de.{method}.small.seed1", generation={"lengths": {"2": 3, "5": 1}})
+    part = lengths.build(read_items()["figure-lengths"], results, CONFIGS, [])
+    text, translations = part.drawings
+    assert text.caption == "(a) German of the test set of demo En-De, 2k pieces: 1.500 times longer with dropout"
+    curve = next(line for line in text.figure.axes[0].get_lines() if line.get_gid() == "lengths-bpe-dropout")
+    assert curve.get_xydata().tolist() == [[0, 0], [1, 0], [2, 0.5], [3, 0], [4, 0.5], [5, 0]]
+    assert translations.caption.startswith("(b) Translations of the test set of demo En-De")
+    assert "BPE: 2.8 on average" in svg(translations.figure)
+    assert "`make wmt14.en-fr.4m.bpe.base.seed1`" in part.notes[0]
