@@ -101,6 +101,7 @@ def write_report(items: list[Item], results: Results, configs: Path, own: list[s
             write_part(part, output)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
+    remove_others(parts, output)
     summary = summarise(parts, own)
     contents = "\n".join(f"- [{part.title}](#{anchor(part.title)}) ({part.section})" for part in parts)
     body = "\n".join(markdown.render(part) for part in parts)
@@ -109,6 +110,16 @@ def write_report(items: list[Item], results: Results, configs: Path, own: list[s
     with whole(output / "index.html") as file:
         file.write_text(page.render(parts, merge_tables(results, configs, own), summary), "utf-8")
     print(f"{summary}\nwritten to {shown(output)}: index.html, README.md, tables and figures")
+
+
+def remove_others(parts: list[Part], output: Path) -> None:
+    """Tables and figures of an earlier report, which this one does not have."""
+    tables = {table.name for part in parts for table in part.tables}
+    figures = {one.name for part in parts for one in part.drawings}
+    for folder, kept in ((output / "tables", tables), (output / "figures", figures)):
+        for path in folder.glob("*"):
+            if path.name.startswith(("table-", "figure-")) and path.stem not in kept:
+                path.unlink()
 
 
 def anchor(title: str) -> str:

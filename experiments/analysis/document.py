@@ -94,10 +94,10 @@ class Part:
 
 
 def verdicts(parts: list[Part]) -> dict[str, int]:
-    """How many cells have which verdict."""
+    """How many of the paper's numbers have which verdict."""
     counts = dict.fromkeys(VERDICTS, 0)
     for cell in cells(parts):
-        if cell.verdict in counts:
+        if cell.paper and cell.verdict in counts:
             counts[cell.verdict] += 1
     return counts
 

@@ -150,7 +150,10 @@ def choose_listed(pieces: list[str], counts: list[int]) -> list[int]:
 def choose_shown(counts: list[int]) -> NDArray[np.int64]:
     """Pieces evenly from all frequencies, as many as a figure can show."""
     order = np.argsort(-np.array(counts), kind="stable")
-    return order[np.unique(np.linspace(0, len(order) - 1, min(SHOWN, len(order))).round().astype(int))]
+    shown: NDArray[np.int64] = order[
+        np.unique(np.linspace(0, len(order) - 1, min(SHOWN, len(order))).round().astype(int))
+    ]
+    return shown
 
 
 def project(vectors: Vectors) -> Vectors:

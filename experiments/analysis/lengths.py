@@ -54,12 +54,8 @@ def measure(corpus: Corpus, segmenter: Segmenter, p: float, *, seed: int = 1, si
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
     part = build_grid(item, results, configs, own)
-    paper = [run.name for _, _, run in item.cells(configs)]
-    measured = own or matching(item.beside, results.names("lengths"))
-    for name in [] if own else paper:
-        if results.get(name, "lengths"):
-            part.blocks.append(draw_text(name, "tgt", results, configs))
-    for name in measured:
+    paper = [] if own else [run.name for _, _, run in item.cells(configs)]
+    for name in [*paper, *(own or matching(item.beside, results.names("lengths")))]:
         if results.get(name, "lengths"):
             part.blocks.append(draw_text(name, "tgt", results, configs))
     translated = own or matching(item.beside, results.names())

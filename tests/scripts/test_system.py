@@ -52,7 +52,8 @@ class Work:
 
     def __init__(self, folder: Path, english: list[str]) -> None:
         self.configs, self.made = folder / "configs", folder / "made"
-        shutil.copytree(CONFIGS / "methods", self.configs / "methods")
+        for kind in ("methods", "paper"):
+            shutil.copytree(CONFIGS / kind, self.configs / kind)
         for kind in ("corpora", "models"):
             (self.configs / kind).mkdir()
         (self.configs / "corpora" / "mine.en-de.yaml").write_text(readme_corpus())
@@ -130,6 +131,63 @@ def test_nothing_finished_is_done_again(work, killed, finished):
     assert "trains on" not in again
     assert "steps" not in again
     assert again.split("\n\n")[1:] == finished.split("\n\n")[1:], "the same results are shown"
+
+
+@pytest.fixture(scope="module")
+def filled(work, finished) -> Path:
+    """Everything that the tables and figures need, of these runs."""
+    work.call("run", "fill-report", "--runs", *RUNS, REPEATS="2")
+    return work.made / "experiments" / "results"
+
+
+def test_measurements_of_ones_own_runs(work, filled):
+    found = {path.name: {one.stem for one in path.glob("*.json")} for path in filled.iterdir() if path.is_dir()}
+    assert found.pop("comparisons") >= {f"mine.en-de.tiny.seed1.misspelled.{'+'.join(METHODS)}"}
+    of_text, of_models = (
+        ("merges", "lengths", "substrings", "unknown", "calibration"),
+        ("embeddings", "timing", "misspelled"),
+    )
+    assert found == {name: {RUNS[1]} for name in of_text} | {name: set(RUNS) for name in of_models}
+    times = json.loads((filled / "timing" / f"{RUNS[1]}.json").read_text())
+    generated = json.loads((work.run(RUNS[1]) / "generation.json").read_text())
+    assert times["repeats"] == 2
+    assert times["pieces"] == generated["pieces"] + HELD, "the same translations, and their ends"
+    assert str(ROOT) not in json.dumps(times)
+    vectors = json.loads((filled / "embeddings" / f"{RUNS[1]}.json").read_text())
+    state = torch.load(work.run(RUNS[1]) / "average.pt", weights_only=False)["model"]
+    assert len(state["encoder.embed_tokens.weight"]) - vectors["pieces"] - 4 in range(8)
+
+
+def test_misspelled_input(work, filled):
+    for run in RUNS:
+        folder = work.run(run) / "misspelled"
+        before = (work.made / "data" / "words" / "mine.en-de" / "test.en").read_text().splitlines()
+        after = (folder / "data" / "test.en-de.en").read_text().splitlines()
+        changed = [
+            pair for old, new in zip(before, after, strict=True) for pair in zip(old.split(), new.split(), strict=True)
+        ]
+        record = json.loads((filled / "misspelled" / f"{run}.json").read_text())
+        assert record["misspelling"]["misspelled"] == sum(old != new for old, new in changed) > 0
+        references = (work.made / "data" / "raw" / "mine.en-de" / "test.de").read_text().splitlines()
+        translations = (folder / "test.txt").read_text().splitlines()
+        score = sacrebleu.corpus_bleu(translations, [references], lowercase=True).score
+        assert record["bleu"] == pytest.approx(score)
+
+
+def test_the_report_of_ones_own_runs(work, filled, tmp_path):
+    command = [sys.executable, "-m", "experiments.analysis", "report", *RUNS, "--results", str(filled)]
+    command += ["--configs", str(work.configs), "--output", str(tmp_path)]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    report = (tmp_path / "README.md").read_text()
+    assert "not run" not in report, "everything was filled"
+    for run in RUNS:
+        bleu = json.loads((filled / f"{run}.json").read_text())["bleu"]
+        assert f"{bleu:.2f}" in (tmp_path / "tables" / "table-main.md").read_text()
+    figures = {path.stem for path in (tmp_path / "figures").glob("*.pdf")}
+    for kind in ("merges", "lengths-text", "lengths-translations", "substrings", "embeddings", "p", "size"):
+        assert any(name.startswith(f"figure-{kind}") for name in figures), kind
+    assert "En-De" in (tmp_path / "index.html").read_text()
 
 
 def test_the_text(work, finished):

@@ -1,0 +1,156 @@
+"""The report as one HTML page that asks for nothing else: styles, scripts, figures and merge tables stand in it. What
+it looks like is in page.html and page.css, what it does in the browser in page.js. Left out: what the parts are made
+of, and where the page is written.
+
+Of Markdown it knows `code` and empty lines between paragraphs, and nothing more.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from .document import Drawing, Part, Row, Table
+from .drawing import svg
+
+TITLE = "BPE-dropout: the paper's tables and figures, and ours"
+FOLDER = Path(__file__).parent
+
+
+@dataclass
+class MergeTable:
+    """Merges for the explorer, in the order of their priority, as in codes of version 0.2: "</w>" ends a word's last
+    character."""
+
+    title: str
+    pairs: list[tuple[str, str]]
+
+
+def render(parts: list[Part], tables: list[MergeTable], summary: str) -> str:
+    """The page; without merge tables it has no explorer."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"inline": inline, "paragraphs": paragraphs, "slug": slug, "identity": id}
+    environment.tests["drawing"] = lambda block: isinstance(block, Drawing)
+    page = environment.get_template("page.html").render(
+        title=TITLE,
+        parts=parts,
+        tables=tables,
+        summary=summary,
+        css=Markup(read("page.css")),
+        js=Markup(read("page.js")),
+        merges=merges_json(tables),
+        pictures=pictures(parts),
+        groups=groups,
+        number_columns=number_columns,
+        not_run=not_run,
+        commands=commands,
+    )
+    return page.lstrip()
+
+
+def read(name: str) -> str:
+    return (FOLDER / name).read_text("utf-8")
+
+
+def inline(text: str) -> Markup:
+    """
+    >>> inline("`make a` & wait")
+    Markup('<code>make a</code> &amp; wait')
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def paragraphs(text: str) -> list[Markup]:
+    return [inline(one) for one in re.split(r"\n\s*\n", text.strip()) if one]
+
+
+def slug(text: str) -> str:
+    """
+    >>> slug("does not hold")
+    'does-not-hold'
+    """
+    return re.sub(r"[^\w.-]+", "-", text)
+
+
+# Tables.
+
+
+def groups(table: Table) -> list[tuple[str, list[Row]]]:
+    """Rows that follow each other and have the same group."""
+    return [(group, list(rows)) for group, rows in groupby(table.rows, key=lambda row: row.group)]
+
+
+def number_columns(table: Table) -> list[bool]:
+    """Which columns hold numbers, and so stand flush right."""
+    places = range(1, len(table.columns))
+    return [False, *(any(is_number(row.cells[i].value, row.cells[i].verdict) for row in table.rows) for i in places)]
+
+
+def is_number(value: float | None, verdict: str) -> bool:
+    return value is not None or bool(verdict)
+
+
+def not_run(part: Part) -> int:
+    """How many cells were not run."""
+    return sum(cell.verdict == "not run" for table in part.tables for row in table.rows for cell in row.cells)
+
+
+def commands(part: Part) -> list[str]:
+    """What runs them, each once."""
+    return list(dict.fromkeys(command for table in part.tables for command in table.missing))
+
+
+# What is put into the page as it is.
+
+
+def pictures(parts: list[Part]) -> dict[int, Markup]:
+    """The SVG of each drawing, by the drawing's identity. No id comes twice in the page."""
+    found: dict[int, Markup] = {}
+    taken: set[str] = set()
+    for drawing in (drawing for part in parts for drawing in part.drawings):
+        name = prefix = slug(drawing.name)
+        number = 2
+        while prefix in taken:
+            prefix, number = f"{name}-{number}", number + 1
+        taken.add(prefix)
+        found[id(drawing)] = embed(svg(drawing.figure), prefix, drawing.caption)
+    return found
+
+
+def embed(picture: str, prefix: str, label: str) -> Markup:
+    """An SVG that can stand in a page with others: its ids begin with a prefix, it is as wide as there is room up to
+    its own width, and it has no style for all the page.
+
+    >>> embed('<svg width="9pt" height="9pt"><use id="a" xlink:href="#b"/></svg>', "x", "A use")
+    Markup('<svg role="img" aria-label="A use" style="max-width: 9pt"><use id="x-a" xlink:href="#x-b"/></svg>')
+    """
+    picture = re.sub(r"<(metadata|style)\b.*?</\1>", "", picture, flags=re.DOTALL)
+    picture = re.sub(r"<[^>]*>", lambda tag: prefix_ids(tag[0], prefix), picture)
+    width = re.search(r'<svg\b[^>]*?\swidth="([^"]*)"', picture)
+    head = re.sub(r'\s(width|height)="[^"]*"', "", picture[: picture.index(">")])
+    head = head.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+    own = f' style="max-width: {width[1]}"' if width else ""
+    return Markup(head + own + picture[picture.index(">") :].rstrip())
+
+
+def prefix_ids(tag: str, prefix: str) -> str:
+    return re.sub(r'(\sid="|href="#|url\(#)', lambda start: f"{start[1]}{prefix}-", tag)
+
+
+def merges_json(tables: list[MergeTable]) -> Markup:
+    """Merges a line each, as in a codes file: less than half of what lists of lists take."""
+    data = [{"title": table.title, "merges": "\n".join(map(" ".join, table.pairs))} for table in tables]
+    # In a script element "<" could end it.
+    return Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))
