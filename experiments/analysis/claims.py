@@ -6,7 +6,10 @@ peak      the column is highest in the row at `at`
 fails     from `at` on, the column is below a quarter of its highest
 narrower  the first two columns are closer to each other than the last two, on average
 wider     the first column is further above the second in rows of misspelled input than in the row before
-slower    the second row takes more than `at` times as long as the first, in every column
+slower    the last row takes more than `at` times as long as the first, in every column
+close     the first column is at most `at` times the second, in every row
+last      the first column is above the second in the last row
+shrinks   the first column is less far above the second in the last row than in the first
 """
 
 from __future__ import annotations
@@ -77,6 +80,21 @@ def slower(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
     return all(values[max(values)] > (claim.at or 1) * values[min(values)] for values in columns)
 
 
+def close(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
+    first, second = (column(grid, name) for name in claim.of)
+    return all(first[row] <= (claim.at or 1) * second[row] for row in first)
+
+
+def last(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
+    first, second = (column(grid, name) for name in claim.of)
+    return first[max(first)] > second[max(first)]
+
+
+def shrinks(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
+    first, second = (column(grid, name) for name in claim.of)
+    return first[max(first)] - second[max(first)] < first[min(first)] - second[min(first)]
+
+
 CHECKS: dict[str, Callable[[Claim, Grid, list[float | None]], bool]] = {
     "higher": higher,
     "peak": peak,
@@ -84,4 +102,7 @@ CHECKS: dict[str, Callable[[Claim, Grid, list[float | None]], bool]] = {
     "narrower": narrower,
     "wider": wider,
     "slower": slower,
+    "close": close,
+    "last": last,
+    "shrinks": shrinks,
 }

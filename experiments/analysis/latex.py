@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .document import Cell, Table
 
+LONG = 50  # characters of a cell
 SPECIAL = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -23,14 +24,13 @@ SPECIAL = {
 
 
 def render_table(table: Table) -> str:
-    first, *others = table.columns
     lines = [
         "% Made by `make report`; needs \\usepackage{booktabs}. In brackets: the numbers of Provilkov et al. (2020).",
         r"\begin{table}",
         r"\centering",
-        rf"\begin{{tabular}}{{l{'c' * len(others)}}}",
+        rf"\begin{{tabular}}{{{columns_of(table)}}}",
         r"\toprule",
-        row_of([escape(first), *map(escape, others)]),
+        row_of(list(map(escape, table.columns))),
         r"\midrule",
     ]
     group = ""
@@ -43,6 +43,13 @@ def render_table(table: Table) -> str:
     label = table.name.replace("_", "-")
     lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{escape(table.caption)}}}", rf"\label{{{label}}}"]
     return "\n".join([*lines, r"\end{table}", ""])
+
+
+def columns_of(table: Table) -> str:
+    """The first to the left, numbers in the middle; long text is broken into lines."""
+    longest = [max(len(row.cells[number].plain) for row in table.rows) for number in range(1, len(table.columns))]
+    width = 0.8 / max(1, sum(one > LONG for one in longest))
+    return "l" + "".join(rf"p{{{width:.2f}\textwidth}}" if one > LONG else "c" for one in longest)
 
 
 def row_of(cells: list[str]) -> str:

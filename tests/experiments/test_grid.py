@@ -11,7 +11,7 @@ from sacrebleu.metrics import BLEU
 from bpe_dropout import InputError
 from experiments.analysis import latex, markdown
 from experiments.analysis.claims import check
-from experiments.analysis.document import Cell, Part, verdicts
+from experiments.analysis.document import Cell, Part, Row, Table, verdicts
 from experiments.analysis.drawing import svg
 from experiments.analysis.grid import build, mark_best, paper_grid
 from scripts.compare import compare
@@ -165,7 +165,7 @@ def test_times_are_divided_by_the_smallest(results):
     assert [cell.text for cell in cells(part).values()] == ["1.00", "1.10", "1.50", "1.45"]
     assert [cell.verdict for cell in cells(part).values()] == ["agrees", "near", "near", "agrees"]
     assert part.tables[0].notes == ["Averaged over 1000 translations of the test set."]
-    assert [finding.verdict for finding in part.findings] == ["does not hold"], "2.9 is not 1.4 times 2.2"
+    assert [finding.verdict for finding in part.findings] == ["holds", "does not hold"], "2.9 is not 1.4 times 2.2"
     results.add("wmt14.en-fr.4m.bpe.base.seed1", "timing", seconds=2.0, repeats=1000, machine={"processor": "two"})
     assert "several machines" in show("table-time", type(results)(results.folder)).tables[0].notes[1]
 
@@ -272,6 +272,12 @@ GRID = {(0, "a"): 3.0, (0, "b"): 1.0, (1, "a"): 5.0, (1, "b"): 6.0}
         (Claim("", "wider", ["a", "b"]), "does not hold"),
         (Claim("", "slower", ["a"], at=1.4), "holds"),
         (Claim("", "slower", ["a", "b"], at=2), "does not hold"),
+        (Claim("", "close", ["b", "a"], at=1.2), "holds"),
+        (Claim("", "close", ["a", "b"], at=1.2), "does not hold"),
+        (Claim("", "last", ["b", "a"]), "holds"),
+        (Claim("", "last", ["a", "b"]), "does not hold"),
+        (Claim("", "shrinks", ["a", "b"]), "holds"),
+        (Claim("", "shrinks", ["b", "a"]), "does not hold"),
         (Claim("", "narrower", ["a", "a", "a", "b"]), "holds"),
         (Claim("", "narrower", ["a", "b", "a", "a"]), "does not hold"),
     ],
@@ -315,6 +321,11 @@ def test_markdown_and_latex(results):
     assert r"\multicolumn{4}{l}{\textbf{WMT14}} \\" in tex
     assert tex.count(r"\begin") == tex.count(r"\end")
     assert tex.count("{") == tex.count("}")
+
+
+def test_long_text_is_broken_into_lines():
+    table = Table("table-x", "x", ["", "a", "b"], [Row([Cell("x"), Cell("long " * 20), Cell("1")])])
+    assert r"\begin{tabular}{lp{0.80\textwidth}c}" in latex.render_table(table)
 
 
 def test_text_is_escaped():
