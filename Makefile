@@ -9,6 +9,7 @@ REPRODUCE := $(BIN)/python -m scripts.reproduce
 REPORT := $(BIN)/python -m experiments.analysis
 PROFILE ?= local
 SEED ?= 1
+OF_RUNS := $(if $(RUNS),--runs $(RUNS))
 export WORD P SEEDS TOKENS REPEATS # of a figure of merges, of a table of neighbours, of times
 
 .DEFAULT_GOAL := help
@@ -45,13 +46,15 @@ list: setup ## the targets of the reproduction, such as demo and iwslt15-en-vi, 
 	@$(REPRODUCE) list
 
 plan: setup ## what TARGET would do: make plan TARGET=iwslt15-en-vi
-	@$(REPRODUCE) plan $(TARGET) --profile $(PROFILE) --seed $(SEED) -- $(ARGUMENTS)
+	@$(REPRODUCE) plan $(TARGET) --profile $(PROFILE) --seed $(SEED) $(OF_RUNS) -- $(ARGUMENTS)
 
 report: setup ## the paper's tables and figures, as far as they were run, in experiments/report; RUNS="...": of your own runs
 	@$(REPORT) report $(RUNS)
 
 # One table or figure: make table-main, make figure-p; in configs/paper.
-table-% figure-%: setup
+table-%: setup
+	@$(REPORT) $@ $(RUNS)
+figure-%: setup
 	@$(REPORT) $@ $(RUNS)
 
 smoke-base: setup ## builds Transformer base for every direction and system of the paper, and takes two updates
@@ -63,4 +66,4 @@ clean: ## remove everything that was built
 # Whatever has no rule above is a target of the reproduction, or a mistake, which is said.
 .DEFAULT:
 	@$(MAKE) --silent --no-print-directory setup
-	@$(REPRODUCE) run $@ --profile $(PROFILE) --seed $(SEED) $(if $(RUNS),--runs $(RUNS)) -- $(ARGUMENTS)
+	@$(REPRODUCE) run $@ --profile $(PROFILE) --seed $(SEED) $(OF_RUNS) -- $(ARGUMENTS)

@@ -18,21 +18,22 @@ from .runs import Plan
 @dataclass(frozen=True)
 class Measure:
     title: str
+    of: str = "a run"  # of any, of one with BPE, or of one with BPE-dropout
     model: bool = False  # needs the averaged checkpoint, and not only the text
-    dropout: bool = False  # says something of runs with BPE-dropout alone
 
     def takes(self, plan: Plan) -> bool:
-        if self.dropout:
-            return bool(plan.method.dropout)
-        return self.model or plan.method.kind == "bpe"
+        methods = {"a run": True, BPE: plan.method.kind == "bpe", DROPOUT: bool(plan.method.dropout)}
+        return methods[self.of]
 
 
+BPE, DROPOUT = "a run with BPE", "a run with BPE-dropout"
 MEASURES = {
-    "merges": Measure("its merge tables"),
-    "lengths": Measure("how long text is with and without dropout", dropout=True),
-    "substrings": Measure("how often pieces are tokens, and parts of larger ones", dropout=True),
-    "unknown": Measure("the share of unknown pieces under dropout", dropout=True),
-    "calibration": Measure("the length ratio at its p, and the p for a ratio of 1.25", dropout=True),
+    "datasets": Measure("how many pairs its text has"),
+    "merges": Measure("its merge tables", of=BPE),
+    "lengths": Measure("how long text is with and without dropout", of=DROPOUT),
+    "substrings": Measure("how often pieces are tokens, and parts of larger ones", of=DROPOUT),
+    "unknown": Measure("the share of unknown pieces under dropout", of=DROPOUT),
+    "calibration": Measure("the length ratio at its p, and the p for a ratio of 1.25", of=DROPOUT),
     "embeddings": Measure("neighbours in the source embeddings, and where rare pieces lie", model=True),
     "timing": Measure("how long it takes to translate the test set, again and again", model=True),
     "misspelled": Measure("BLEU on misspelled input", model=True),
@@ -41,5 +42,4 @@ MEASURES = {
 
 def check_measure(name: str, plan: Plan) -> None:
     if not MEASURES[name].takes(plan):
-        wanted = "a run with BPE-dropout" if MEASURES[name].dropout else "a run with BPE"
-        raise InputError(f"{name} is measured of {wanted}, and {plan.run.name} is none")
+        raise InputError(f"{name} is measured of {MEASURES[name].of}, and {plan.run.name} is none")

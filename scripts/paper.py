@@ -27,7 +27,7 @@ from typing import Any
 
 from bpe_dropout import InputError
 
-from .corpora import CONFIGS, read_corpora
+from .corpora import CONFIGS, Corpus, read_corpora
 from .measures import MEASURES
 from .runs import Run, Target, plan_run
 from .settings import read_settings
@@ -100,6 +100,7 @@ class Item:
     scale: float = 1.0
     decimals: int = 2
     over: str = ""  # smallest: numbers are divided by the smallest of the table
+    cased: bool = False  # shows runs on text with its capitals alone
     axis: str = "group"  # how runs that are not the paper's are put into rows: by group, p, size ...: see grid.py
     plot: Plot | None = None
     agreement: Agreement | None = None
@@ -115,6 +116,9 @@ class Item:
             for column in (*row.paper, *row.best, *row.methods):
                 if column not in self.columns:
                     raise InputError(f"row {row.title}: there is no column {column}")
+        for claim in self.claims:
+            if not set(claim.of) <= set(self.columns):
+                raise InputError(f"the claim {claim.text!r} is of {', '.join(claim.of)}, and not all are columns")
         for measure in (self.measure, *(row.measure for row in self.rows)):
             if measure and measure not in MEASURES:
                 raise InputError(f"there is no measure {measure}; there are {', '.join(MEASURES)}")
@@ -151,6 +155,8 @@ def read_items(configs: Path = CONFIGS) -> dict[str, Item]:
         if not re.fullmatch(r"(table|figure)-[a-z-]+", name):
             raise InputError(f"{path}: the name of the file is table-NAME.yaml or figure-NAME.yaml")
         items[name] = replace(read_settings(path, Item), name=name)
+    if not items:
+        raise InputError(f"{configs}/paper has no tables and figures, such as table-main.yaml")
     return dict(sorted(items.items(), key=lambda one: (one[1].order, one[0])))
 
 
@@ -185,12 +191,14 @@ def fill(name: str, runs: list[str], configs: Path = CONFIGS, seed: int = 1) -> 
     misspelled: dict[Run, None] = {}
     for item in (items[one] for one in wanted):
         if own:
-            cells = [(item.measure, run) for run in own]
+            cells = [("datasets" if item.module == "datasets" else item.measure, run) for run in own]
             cells += [("misspelled", run) for run in own if item.axis == "spelling"]
             cells += [("", run) for run in own if "translations" in item.settings]
         else:
             cells = [(item.measure_of(row), replace(run, seed=seed)) for row, _, run in item.cells(configs)]
             cells += [("", replace(Run.parse(run), seed=seed)) for run in item.settings.get("translations", [])]
+            if item.module == "datasets":
+                cells += [("datasets", first_run(read_corpora(configs)[name])) for name in corpora_of(item, configs)]
         for measure, run in cells:
             if not measure:
                 results[run] = None
@@ -210,6 +218,13 @@ def grouped(runs: Iterable[Run]) -> tuple[tuple[Run, ...], ...]:
     for run in runs:
         groups.setdefault(run.group, []).append(run)
     return tuple(tuple(group) for group in groups.values())
+
+
+def first_run(corpus: Corpus) -> Run:
+    """A run on all of a corpus, to measure its text by."""
+    source, target = corpus.pair
+    experiment = corpus.experiments[0]
+    return Run(corpus.dataset, source, target, experiment.methods[0], experiment.model)
 
 
 def corpora_of(item: Item, configs: Path = CONFIGS) -> list[str]:

@@ -154,6 +154,10 @@ def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> l
     command += ["--directory", str(options.directory.resolve()), "--profile", str(profile), "--config", *settings]
     if options.command == "plan":
         command += ["--dry-run"]
+    # Asked for by name, they are measured again.
+    asked = [name for name, variable in (("embeddings", "TOKENS"), ("timing", "REPEATS")) if os.environ.get(variable)]
+    again = [str(MEASURED / name / f"{run.name}.json") for name, run in target.measures if name in asked]
+    command += ["--forcerun", *again] if again else []
     return [*command, *more, "--", *goals(target)]
 
 

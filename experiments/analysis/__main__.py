@@ -4,12 +4,14 @@ NAME is a table or figure of configs/paper, such as table-main or figure-p, or `
 trained or measured, and what is missing is shown as not run, with the command that would run it. With the names of
 runs, the same is made of these, in place of the paper's.
 
-Reads experiments/results. Writes to experiments/report (experiments/report-own with runs of one's own): tables as
-Markdown and LaTeX, figures as SVG and PDF; for `report` also README.md and index.html, which holds everything.
+Reads experiments/results. Writes to experiments/report, or with runs or a word of one's own to
+experiments/report-own: tables as Markdown and LaTeX, figures as SVG and PDF; for `report` also README.md and
+index.html, which holds everything.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +24,7 @@ from scripts.stage import Stage, whole
 
 from . import drawing, latex, markdown, page
 from .document import Part, verdicts
-from .merges import table_title
+from .merges import CHOICE, distinct, table_title
 from .results import Results
 
 HEAD = """# BPE-dropout: the paper's tables and figures, and ours
@@ -42,7 +44,8 @@ def main() -> None:
     stage.add_argument("--output", type=Path, metavar="FOLDER", help="(default: experiments/report or report-own)")
     stage.add_configs()
     options = stage.parse_args()
-    output = options.output or folder / ("report-own" if options.runs else "report")
+    own = options.runs or any(os.environ.get(name) for name in CHOICE)  # other than what is published
+    output = options.output or folder / ("report-own" if own else "report")
     items = read_items(options.configs)
     results = Results(options.results)
     check_runs(options.runs, results)
@@ -141,9 +144,8 @@ def summarise(parts: list[Part], own: list[str]) -> str:
 
 def merge_tables(results: Results, configs: Path, own: list[str]) -> list[page.MergeTable]:
     """What the explorer offers: every merge table that was kept, or those of one's own runs."""
-    names = [name for name in own or results.names("merges") if results.get(name, "merges")]
     made = []
-    for name in names:
+    for name in distinct(own or results.names("merges"), results):
         found = results.get(name, "merges") or {}
         pairs = [(left, right) for left, right in (pair.split(" ") for pair in found["pairs"])]
         made.append(page.MergeTable(table_title(name, found, configs), pairs))

@@ -6,13 +6,31 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from bpe_dropout import InputError
 from scripts.corpora import SPLITS, Corpus, read_corpora
-from scripts.paper import Agreement, Item, corpora_of
-from scripts.runs import Run, plan_run
+from scripts.paper import Agreement, Item, corpora_of, first_run
+from scripts.runs import Plan, Run, plan_run
 
 from .document import Cell, Part, Row, Table
 from .labels import short
+from .measurement import begin, record, sides_of
 from .results import Results
+
+
+def main() -> None:
+    plan, options = begin("datasets", __doc__)
+    found = {split: count(split, plan, options.folder) for split in SPLITS}
+    record("datasets", plan, options, {"corpus": plan.corpus.name, "subset": plan.run.subset, "pairs": found})
+
+
+def count(split: str, plan: Plan, folder: Path) -> int:
+    """The pairs of a split, from both of its sides."""
+    numbers = {name: len(side.corpus(split)) for name, side in sides_of(plan, folder).items()}
+    if numbers["src"] != numbers["tgt"]:
+        lines = " and ".join(str(number) for number in numbers.values())
+        raise InputError(f"{folder}: the two sides of {split} have {lines} lines; make the folder again")
+    return numbers["src"]
+
 
 COLUMNS = ["", "train", "dev", "test", "vocabulary", "batch", "p in BPE-dropout"]
 
@@ -20,25 +38,29 @@ COLUMNS = ["", "train", "dev", "test", "vocabulary", "batch", "p in BPE-dropout"
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
     part = Part(item.name, item.title, item.section, item.text.strip())
     corpora = read_corpora(configs)
-    counted = count_texts(own or results.names(), results)
+    counted = count_texts(own or [*results.names("datasets"), *results.names()], results)
     paper = [] if own else corpora_of(item, configs)
     if paper:
         rows = [row_of(corpora[name], counted.get(name, {}), item.agreement, configs) for name in paper]
         part.blocks.append(Table(item.name, f"{item.title} ({item.section})", COLUMNS, rows))
-    others = [name for name in counted if name not in paper and name in corpora]
+        part.fill = f"make fill-{item.name}" if part.missing else ""
+    wanted = dict.fromkeys(plan_run(Run.parse(name), configs).corpus.name for name in own)
+    others = [name for name in wanted or counted if name not in paper and name in corpora]
     if others:
-        rows = [row_of(corpora[name], counted[name], None, configs) for name in others]
+        rows = [row_of(corpora[name], counted.get(name, {}), None, configs) for name in others]
         caption = item.title if own else f"{item.title}: corpora that are not the paper's"
         part.blocks.append(Table(item.name if own else f"{item.name}-beside", caption, COLUMNS, rows))
     return part
 
 
 def count_texts(names: list[str], results: Results) -> dict[str, dict[str, int]]:
-    """The pairs of each corpus by split, from the results of runs on all of it."""
+    """The pairs of each corpus by split, as they were measured, or as the result of a run has them; not of subsets."""
     found: dict[str, dict[str, int]] = {}
     for name in names:
-        result = results.get(name)
-        if result and not result["configuration"]["subset"]:
+        measured, result = results.get(name, "datasets"), results.get(name)
+        if measured and not measured["subset"]:
+            found.setdefault(measured["corpus"], measured["pairs"])
+        elif result and not result["configuration"]["subset"]:
             counts = {split: result["text"][split]["pairs"] for split in SPLITS}
             found.setdefault(result["configuration"]["corpus"], counts)
     return found
@@ -46,13 +68,12 @@ def count_texts(names: list[str], results: Results) -> dict[str, dict[str, int]]
 
 def row_of(corpus: Corpus, counts: dict[str, int], agreement: Agreement | None, configs: Path) -> Row:
     first, second = corpus.pair
-    command = f"make {corpus.dataset}-{first}-{second}"
+    run = first_run(corpus)
+    command = f"make datasets.{run.name}"
     cells = [Cell(f"{first.capitalize()} ↔ {second.capitalize()}")]
     for split in SPLITS:
         paper = corpus.paper.get(split) if agreement else None
         cells.append(count_cell(counts.get(split), str(paper) if paper else "", agreement, command))
-    experiment = corpus.experiments[0]
-    run = Run(corpus.dataset, first, second, experiment.methods[0], experiment.model, subset=experiment.subset)
     sizes = dict.fromkeys(short(language.vocabulary) for language in corpus.languages.values())
     batch = plan_run(run, configs).batch
     cells += [Cell(" / ".join(sizes)), Cell(short(batch), value=batch)]
@@ -77,3 +98,7 @@ def read_count(text: str) -> float:
     """
     number, unit = re.fullmatch(r"([\d.]+)([kKmM]?)", text).groups()  # type: ignore[union-attr]
     return float(number) * {"": 1, "k": 1e3, "m": 1e6}[unit.lower()]
+
+
+if __name__ == "__main__":
+    main()

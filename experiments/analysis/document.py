@@ -49,10 +49,8 @@ class Table:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def missing(self) -> list[str]:
-        """The commands of the cells that were not run."""
-        found = (cell.command for row in self.rows for cell in row.cells if cell.verdict == "not run")
-        return list(dict.fromkeys(command for command in found if command))
+    def not_run(self) -> list[Cell]:
+        return [cell for row in self.rows for cell in row.cells if cell.verdict == "not run"]
 
 
 @dataclass
@@ -87,6 +85,15 @@ class Part:
     @property
     def tables(self) -> list[Table]:
         return [block for block in self.blocks if isinstance(block, Table)]
+
+    @property
+    def not_run(self) -> list[Cell]:
+        return [cell for table in self.tables for cell in table.not_run]
+
+    @property
+    def missing(self) -> list[str]:
+        """The commands that would run what was not run, each once."""
+        return list(dict.fromkeys(cell.command for cell in self.not_run if cell.command))
 
     @property
     def drawings(self) -> list[Drawing]:

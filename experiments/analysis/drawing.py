@@ -18,7 +18,7 @@ INK = "#010203"  # black, but one that can be told from any other
 SIZE = (6.4, 3.6)  # inches
 # Okabe and Ito's colours, which people with any colour vision can tell apart; darkened or lightened to be seen on white
 # and on black.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c05a9b", "#b8860b", "#3fa0dc", "#7f7f7f", "#a0522d")
+COLOURS = ("#2186c9", "#d55e00", "#009e73", "#c05a9b", "#b8860b", "#3fa0dc", "#7f7f7f", "#a0522d")
 SYSTEMS = {"bpe": 0, "unigram": 1, "bpe-dropout": 2, "bpe-dropout-src": 3, "bpe-dropout-tgt": 4}
 GREEN, RED = "#009e73", "#d1495b"
 

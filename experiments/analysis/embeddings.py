@@ -24,7 +24,7 @@ from scripts.runs import Run
 
 from .document import Drawing, Part
 from .drawing import COLOURS, new_figure
-from .grid import build_grid
+from .grid import build as build_grid
 from .labels import model_title, system_title, text_title
 from .measurement import begin, record
 from .results import Results
@@ -113,11 +113,16 @@ def find_neighbours(vectors: Vectors, most: int = NEIGHBOURS) -> tuple[NDArray[n
 
 def grams(piece: str) -> list[str]:
     """
-    >>> grams("relat@@"), grams("cat")
+    >>> grams("relat@@"), grams("▁cat")
     (['rela', 'elat'], [])
     """
-    characters = piece.removesuffix("@@")
+    characters = letters(piece)
     return [characters[i : i + GRAM] for i in range(len(characters) - GRAM + 1)]
+
+
+def letters(piece: str) -> str:
+    """A piece without what says where in a word it stands: @@ of BPE, ▁ of a unigram model."""
+    return piece.removesuffix("@@").removeprefix("▁")
 
 
 def precision(pieces: list[str], nearest: NDArray[np.int64]) -> float:
@@ -140,7 +145,7 @@ def find_rare(counts: list[int]) -> NDArray[np.int64]:
 def choose_listed(pieces: list[str], counts: list[int]) -> list[int]:
     """Some pieces of at least five letters, from frequent to rare."""
     order = sorted(range(len(pieces)), key=lambda number: (-counts[number], number))
-    long = [number for number in order if len(name := pieces[number].removesuffix("@@")) >= 5 and name.isalpha()]
+    long = [number for number in order if len(name := letters(pieces[number])) >= 5 and name.isalpha()]
     if not long:
         return []
     steps = np.linspace(0, len(long) - 1, min(LISTED, len(long)) + 2)[1:-1]
@@ -184,9 +189,7 @@ def draw(runs: list[Run], results: Results, configs: Path) -> Drawing:
         groups = ((~is_rare, "other pieces", COLOURS[6], 4), (is_rare, "rare pieces", COLOURS[1], 6))
         for chosen, label, shade, size in groups:
             name = f"{label.split()[0]}-{run.system}"
-            one.scatter(
-                *points[chosen, :2].T, s=size, color=shade, label=label, gid=name, linewidths=0, rasterized=False
-            )
+            one.scatter(*points[chosen, :2].T, s=size, color=shade, label=label, gid=name, linewidths=0)
         one.set_title(system_title(run, configs), fontsize=9)
         one.set_xlabel("first singular vector")
     axes[0].set_ylabel("second singular vector")

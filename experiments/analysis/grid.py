@@ -25,7 +25,15 @@ from scripts.runs import Run, plan_run
 from . import claims
 from .document import Cell, Drawing, Finding, Part, Row, Table
 from .drawing import colour, new_figure
-from .labels import language_title, model_title, short, system_title, text_title, vocabulary_title
+from .labels import (
+    direction_title,
+    language_title,
+    model_title,
+    short,
+    system_title,
+    text_title,
+    vocabulary_title,
+)
 from .results import Results
 
 
@@ -37,6 +45,7 @@ class Entry:
     measure: str
     number: str
     value: float | None = None
+    is_missing: bool = True  # was not run; a number can also be none because there is none
     paper: float | None = None
     paper_best: bool = False
     best: bool = False
@@ -62,51 +71,64 @@ class Grid:
         return [entry for line in self.lines for entry in line.entries.values()]
 
     @property
+    def numbers(self) -> claims.Grid:
+        return {(row, name): entry.value for row, line in enumerate(self.lines) for name, entry in line.entries.items()}
+
+    @property
     def is_filled(self) -> bool:
         return any(entry.value is not None for entry in self.entries)
 
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
-    return build_grid(item, results, configs, own)
-
-
-def build_grid(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
     """The part of the report; with runs of one's own, of these alone."""
     part = Part(item.name, item.title, item.section, item.text.strip())
     if not own:
         paper = paper_grid(item, results, configs)
         add_grid(part, item, paper, results, f"{item.title} ({item.section})", item.name)
-        part.fill = f"make fill-{item.name}" if any(entry.value is None for entry in paper.entries) else ""
-    names = own or matching(item.beside, results.names(item.measure))
-    grid = own_grid(item, names, results, configs)
+        part.fill = f"make fill-{item.name}" if any(entry.is_missing for entry in paper.entries) else ""
+    grid = own_grid(item, own or beside(item, results), results, configs)
     if grid.lines:
-        caption = f"{item.title}: runs that are not the paper's" if not own else item.title
-        add_grid(part, item, grid, results, caption, f"{item.name}-beside" if not own else item.name, beside=True)
-        if own and any(entry.value is None for entry in grid.entries):
+        caption = item.title if own else f"{item.title}: runs that are not the paper's"
+        add_grid(part, item, grid, results, caption, item.name if own else f"{item.name}-beside", is_paper=False)
+        if own and any(entry.is_missing for entry in grid.entries):
             part.fill = f'make fill-{item.name} RUNS="{" ".join(own)}"'
     return part
 
 
+def beside(item: Item, results: Results) -> list[str]:
+    """Runs that are not the paper's, and have what the item shows."""
+    names = matching(item.beside, results.names(item.measure))
+    return [name for name in names if item.axis != "spelling" or results.get(name, "misspelled")]
+
+
 def add_grid(
-    part: Part, item: Item, grid: Grid, results: Results, caption: str, name: str, beside: bool = False
+    part: Part, item: Item, grid: Grid, results: Results, caption: str, name: str, is_paper: bool = True
 ) -> None:
-    if item.over == "smallest":
-        divide_by_smallest(grid)
-    notes = mark_best(grid, results) if item.number == "bleu" and not item.plot else []
-    notes += note_machines(item, grid, results)
+    notes = divide_by_smallest(grid, results, is_paper) if item.over == "smallest" else []
+    notes += mark_best(grid, results) if not item.measure and item.number == "bleu" and not item.plot else []
     if item.plot and grid.is_filled:
         part.blocks.append(Drawing(name, caption, draw_lines(item, grid)))
     part.blocks.append(Table(name if not item.plot else f"{name}-values", caption, *table_of(item, grid), notes=notes))
+    part.findings += find_claims(item, grid, is_paper)
+
+
+def find_claims(item: Item, grid: Grid, is_paper: bool) -> list[Finding]:
+    """The paper's claims, on the paper's runs; those that mean something on others, on these, too."""
     places = [line.at for line in grid.lines]
-    numbers = {
-        (row, column): entry.value for row, line in enumerate(grid.lines) for column, entry in line.entries.items()
-    }
-    if beside and item.axis == "p":  # columns are texts, and the claim is of any
-        numbers = {(row, item.claims[0].of[0]): value for (row, _), value in numbers.items()} if item.claims else {}
+    if is_paper:
+        return [Finding(claim.text, claims.check(claim, grid.numbers, places)) for claim in item.claims]
+    found = []
     for claim in item.claims:
-        if claim.check in claims.CHECKS and (not beside or set(claim.of) <= {column for _, column in numbers}):
-            verdict = claims.check(claim, numbers, places)
-            part.findings.append(Finding(claim.text, verdict, "runs that are not the paper's" if beside else ""))
+        if claim.check not in claims.ANYWHERE or claim.rows:
+            continue
+        if item.axis == "p":  # a text and a model a column, and the claim is of each
+            for column, title in grid.columns.items():
+                verdict = claims.check(replace(claim, of=[column]), grid.numbers, places)
+                found.append(Finding(claim.text, verdict, title))
+        elif set(claim.of) <= set(grid.columns):
+            verdict = claims.check(claim, grid.numbers, places)
+            found.append(Finding(claim.text, verdict, "runs that are not the paper's"))
+    return [finding for finding in found if finding.verdict != "not run"]
 
 
 # What stands where.
@@ -138,27 +160,26 @@ def look_up(grid: Grid, item: Item, results: Results) -> Grid:
     for entry in grid.entries:
         found = results.number(entry.run, entry.measure, entry.number)
         entry.value = None if found is None else found * item.scale
+        entry.is_missing = results.get(entry.run, entry.measure) is None
     return grid
 
 
 def own_grid(item: Item, names: list[str], results: Results, configs: Path) -> Grid:
-    runs = [Run.parse(name) for name in names]
+    """What is measured of some methods alone says nothing of the others: they are left out."""
+    runs = [run for run in map(Run.parse, names) if run.cased or not item.cased]
+    if item.measure:
+        runs = [run for run in runs if MEASURES[item.measure].takes(plan_run(run, configs))]
     return look_up(AXES[item.axis](item, runs, results, configs), item, results)
 
 
 def by_group(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
-    """What is measured of some methods alone says nothing of the others: they are left out."""
     lines: dict[str, Line] = {}
     columns: dict[str, str] = {}
     for run in runs:
-        if item.measure and not MEASURES[item.measure].takes(plan_run(run, configs)):
-            continue
         title = f"{text_title(run, configs)} ({model_title(run)})"
         line = lines.setdefault(run.group, Line(title))
         line.entries[run.system] = Entry(run.name, item.measure, item.number)
         columns[run.system] = system_title(run, configs)
-    if len(item.columns) == 1:  # a single number, whose title says what it is
-        columns = dict.fromkeys(columns, next(iter(item.columns.values())).title)
     return Grid(columns, list(lines.values()), {name: name for name in columns})
 
 
@@ -166,42 +187,41 @@ def by_p(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
     lines: dict[float, Line] = {}
     columns: dict[str, str] = {}
     for run in runs:
-        p = p_of(run, results)
-        if p is None:
+        plan = plan_run(run, configs)
+        p, on_target = plan.dropout.values()
+        if plan.method.kind != "bpe" or p != on_target:  # not one p, or no p at all
             continue
         line = lines.setdefault(p, Line(f"{p:g}", at=p))
-        line.entries[run.group] = Entry(run.name, item.measure, item.number)
+        line.entries.setdefault(run.group, Entry(run.name, item.measure, item.number))
         columns[run.group] = f"{text_title(run, configs)} ({model_title(run)})"
     return Grid(columns, [lines[p] for p in sorted(lines)])
-
-
-def p_of(run: Run, results: Results) -> float | None:
-    """The p of a run that has the same on both sides; 0 of plain BPE."""
-    result = results.get(run.name)
-    if not result or result["configuration"]["method"]["kind"] != "bpe":
-        return None
-    src, tgt = result["configuration"]["dropout"].values()
-    return float(src) if src == tgt else None
 
 
 def by_size(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
     lines: dict[int, Line] = {}
     columns: dict[str, str] = {}
     systems: dict[str, str] = {}
-    several = len({(run.dataset, run.direction, run.model) for run in runs}) > 1
+    several = len({replace(run, method="", p=None, vocabulary=None, subset="") for run in runs}) > 1
     order = list(dict.fromkeys(run.system for run in runs))
     for run in sorted(runs, key=lambda one: (order.index(one.system), one.vocabulary or 10**9)):
-        result = results.get(run.name)
-        if result is None:
+        pairs = pairs_of(run, results, configs)
+        if pairs is None:
             continue
-        pairs = result["text"]["train"]["pairs"]
-        key = ".".join([run.dataset, run.direction, run.model, run.system, vocabulary_title(run, configs)])
+        whole, sizes = replace(run, subset=""), vocabulary_title(run, configs)
+        key = f"{whole.group} {run.system} {sizes}"
         line = lines.setdefault(pairs, Line(short(pairs), at=pairs))
         line.entries[key] = Entry(run.name, item.measure, item.number)
-        title = f"{system_title(run, configs)}, {vocabulary_title(run, configs)}"
-        columns[key] = f"{text_title(run, configs)}: {title}" if several else title
+        title = f"{system_title(run, configs)}, {sizes}"
+        columns[key] = f"{run.dataset} {direction_title(run)} ({model_title(run)}): {title}" if several else title
         systems[key] = run.system
     return Grid(columns, [lines[pairs] for pairs in sorted(lines)], systems)
+
+
+def pairs_of(run: Run, results: Results, configs: Path) -> int | None:
+    """How many sentence pairs a run was, or is to be, trained on; of a whole corpus only its result knows."""
+    if result := results.get(run.name):
+        return int(result["text"]["train"]["pairs"])
+    return plan_run(run, configs).corpus.subsets[run.subset].pairs if run.subset else None
 
 
 def by_language(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
@@ -240,11 +260,30 @@ AXES: dict[str, Callable[[Item, list[Run], Results, Path], Grid]] = {
 # What is made of the numbers.
 
 
-def divide_by_smallest(grid: Grid) -> None:
-    there = [entry.value for entry in grid.entries if entry.value]
+def divide_by_smallest(grid: Grid, results: Results, is_paper: bool) -> list[str]:
+    """Times become ratios. Of the paper's table when all of it is there, since any could be the smallest; of others
+    within a corpus and a model. Times of several machines do not."""
+    records = {entry.run: record for entry in grid.entries if (record := results.get(entry.run, entry.measure))}
+    repeats = sorted({record["repeats"] for record in records.values()})
+    notes = [f"Averaged over {' or '.join(map(str, repeats))} translations of the test set."] if repeats else []
+    groups: dict[str, list[Entry]] = {}
     for entry in grid.entries:
-        if entry.value is not None:
-            entry.value /= min(there)
+        run = Run.parse(entry.run)
+        groups.setdefault("" if is_paper else f"{run.dataset} {run.direction} {run.model}", []).append(entry)
+    for entries in groups.values():
+        there = [entry for entry in entries if entry.value is not None]
+        several = len({str(records[entry.run]["machine"]) for entry in there}) > 1
+        if several or (is_paper and there and len(there) < len(entries)):
+            why = "of several machines" if several else "and are compared when all have been taken"
+            times = ", ".join(f"{entry.run} {entry.value:.2f} s" for entry in there)
+            notes.append(f"Times that are there, {why}: {times}.")
+            for entry in there:
+                entry.value, entry.is_missing = None, not several
+            continue
+        smallest = min((entry.value for entry in there if entry.value), default=1.0)
+        for entry in there:
+            entry.value = (entry.value or 0.0) / smallest
+    return notes
 
 
 def mark_best(grid: Grid, results: Results) -> list[str]:
@@ -285,19 +324,6 @@ def best_of(comparison: dict[str, Any], runs: list[str]) -> list[str]:
     return best(scores, pairs)
 
 
-def note_machines(item: Item, grid: Grid, results: Results) -> list[str]:
-    """Times are compared, so they must come from one machine, and how often they were taken is said."""
-    if item.measure != "timing":
-        return []
-    found = [record for entry in grid.entries if (record := results.get(entry.run, "timing"))]
-    machines = {str(record["machine"]) for record in found}
-    repeats = sorted({record["repeats"] for record in found})
-    notes = [f"Averaged over {' or '.join(map(str, repeats))} translations of the test set."] if found else []
-    return (
-        [*notes, "These times come from several machines, and so cannot be compared."] if len(machines) > 1 else notes
-    )
-
-
 def table_of(item: Item, grid: Grid) -> tuple[list[str], list[Row]]:
     rows = []
     for line in grid.lines:
@@ -335,7 +361,8 @@ def cell_of(item: Item, entry: Entry | None) -> Cell:
         cell.paper = f"{entry.paper:.{item.decimals}f}"
         cell.value = entry.paper
     if entry.value is None:
-        cell.verdict = "not run"
+        cell.text, cell.verdict = ("", "not run") if entry.is_missing else ("none", "")
+        cell.command = cell.command if entry.is_missing else ""
         return cell
     cell.text, cell.value, cell.command = f"{entry.value:.{item.decimals}f}", entry.value, ""
     if entry.paper is not None:

@@ -47,7 +47,8 @@ def render_table(table: Table) -> str:
 
 def columns_of(table: Table) -> str:
     """The first to the left, numbers in the middle; long text is broken into lines."""
-    longest = [max(len(row.cells[number].plain) for row in table.rows) for number in range(1, len(table.columns))]
+    places = range(1, len(table.columns))
+    longest = [max((len(row.cells[place].plain) for row in table.rows), default=0) for place in places]
     width = 0.8 / max(1, sum(one > LONG for one in longest))
     return "l" + "".join(rf"p{{{width:.2f}\textwidth}}" if one > LONG else "c" for one in longest)
 

@@ -11,13 +11,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from bpe_dropout import Corpus, Dictionary, Segmenter
+from bpe_dropout import Corpus, Dictionary, InputError, Segmenter
 from scripts.paper import Item, matching
 from scripts.runs import Run
 
 from .document import Drawing, Part
 from .drawing import colour, draw_steps, new_figure
-from .grid import build_grid
+from .grid import build as build_grid
 from .labels import language_title, model_title, system_title, text_title
 from .measurement import begin, record, sides_of
 from .results import Results
@@ -39,6 +39,8 @@ def measure(corpus: Corpus, segmenter: Segmenter, p: float, *, seed: int = 1, si
     """Sentences by their number of pieces. Those without words are left out: no segmentation makes them longer."""
     everything = Dictionary({}, unk=0)  # lengths do not ask what a piece is
     has_words = corpus.word_counts > 0
+    if not has_words.any():
+        raise InputError(f"{corpus} has no words to measure")
     counts: dict[str, Counter[int]] = {"bpe": Counter(), "bpe-dropout": Counter()}
     for name, dropout, epochs in (("bpe", 0.0, 1), ("bpe-dropout", p, EPOCHS)):
         sampler = corpus.sampler(segmenter, everything, dropout)
@@ -60,12 +62,12 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
             part.blocks.append(draw_text(name, "tgt", results, configs))
     translated = own or matching(item.beside, results.names())
     for names in [] if own else [item.settings["translations"]]:
-        if all(results.get(name) for name in names):
+        if all(has_lengths(results.get(name)) for name in names):
             part.blocks.append(draw_translations(names, results, configs))
         else:
             part.notes.append(
                 "Lengths of translations by the paper's models: not run. "
-                + " and ".join(f"`make {name}`" for name in names if not results.get(name))
+                + " and ".join(f"`make {name}`" for name in names if not has_lengths(results.get(name)))
             )
     translated = [name for name in translated if has_lengths(results.get(name))]
     for group in dict.fromkeys(Run.parse(name).group for name in translated):
@@ -90,7 +92,7 @@ def draw_text(name: str, side: str, results: Results, configs: Path) -> Drawing:
         mean = found["means"][system]
         draw_steps(axes, numbers(found[system]), f"{label}: {mean:.1f} on average", shade, f"lengths-{system}")
         axes.axvline(mean, color=shade, linestyle=":", linewidth=1)
-    finish(axes, found)
+    finish(axes)
     caption = (
         f"(a) {language_title(found['language'])} of the test set of {text_title(Run.parse(name), configs)}: "
         f"{found['ratio']:.3f} times longer with dropout"
@@ -114,7 +116,7 @@ def draw_translations(names: list[str], results: Results, configs: Path) -> Draw
     return Drawing(f"figure-lengths-translations-{run.group}", caption, figure)
 
 
-def finish(axes: Any, found: dict[str, Any] | None = None) -> None:
+def finish(axes: Any) -> None:
     axes.set_xlabel("pieces in a sentence")
     axes.set_ylabel("share of the sentences")
     axes.set_ylim(bottom=0)

@@ -16,11 +16,10 @@ def render(part: Part, figures: str = "figures") -> str:
         lines += ["What the paper says of it:", "", *map(render_finding, part.findings), ""]
     for note in part.notes:
         lines += [note, ""]
-    missing = list(dict.fromkeys(command for table in part.tables for command in table.missing))
-    if missing:
-        every = f"`{part.fill}` runs all of them" if part.fill else ""
-        single = f"`{missing[0]}` a single one" if len(missing) > 1 else f"`{missing[0]}` runs it"
-        lines += [f"Not run: {len(missing)}. {', '.join(one for one in (every, single) if one)}.", ""]
+    if part.missing:
+        every = f"`{part.fill}` runs all that is missing" if part.fill else ""
+        single = f"`{part.missing[0]}` runs one of them"
+        lines += [f"Not run: {len(part.missing)}. {'; '.join(one for one in (every, single) if one)}.", ""]
     return "\n".join(lines)
 
 

@@ -17,14 +17,17 @@ from typing import Any
 from bpe_dropout import Codes, InputError
 from bpe_dropout.errors import check_dropout
 from bpe_dropout.reference import Step, spell, trace, trace_plain
-from scripts.paper import Item, matching
-from scripts.runs import Run
+from scripts.measures import MEASURES
+from scripts.paper import Item
+from scripts.runs import Run, plan_run
 
 from .document import Drawing, Part
 from .drawing import GREEN, INK, RED, new_figure
 from .labels import language_title, text_title
 from .measurement import begin, record, sides_of
 from .results import Results
+
+CHOICE = ("WORD", "P", "SEEDS")  # of the environment
 
 
 def main() -> None:
@@ -42,15 +45,24 @@ def codes_of(found: dict[str, Any]) -> Codes:
     return Codes(tuple((left, right) for left, right in pairs))
 
 
+def distinct(names: list[str], results: Results) -> list[str]:
+    """Of runs that were kept with the same merge table, the first."""
+    found: dict[tuple[str, ...], str] = {}
+    for name in names:
+        if record := results.get(name, "merges"):
+            found.setdefault(tuple(record["pairs"]), name)
+    return list(found.values())
+
+
 def table_title(name: str, found: dict[str, Any], configs: Path) -> str:
     return f"{language_title(found['language'])} of {text_title(Run.parse(name), configs)}, {found['merges']} merges"
 
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
     part = Part(item.name, item.title, item.section, item.text.strip())
-    names = [name for name in own or matching(item.beside, results.names("merges")) if results.get(name, "merges")]
-    if not names:
-        wanted = own or matching(item.beside, item.beside)
+    wanted = [name for name in own or item.beside if MEASURES["merges"].takes(plan_run(Run.parse(name), configs))]
+    names = distinct(wanted, results)
+    if not names and wanted:
         part.notes.append("There is no merge table yet: " + ", ".join(f"`make merges.{name}`" for name in wanted))
     word, p, seeds = read_choice(os.environ, item.settings)
     for name in names:

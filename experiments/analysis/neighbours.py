@@ -9,7 +9,7 @@ from scripts.paper import Item, matching
 from scripts.runs import Run
 
 from .document import Cell, Part, Row, Table
-from .grid import build_grid
+from .grid import build as build_grid
 from .labels import model_title, system_title, text_title
 from .results import Results
 
@@ -20,7 +20,8 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
     for names in (paper, own or matching(item.beside, results.names("embeddings"))):
         runs = [Run.parse(name) for name in names if results.get(name, "embeddings")]
         for group in dict.fromkeys(run.group for run in runs):
-            part.blocks.append(table_of([run for run in runs if run.group == group], results, configs))
+            table = table_of([run for run in runs if run.group == group], results, configs)
+            part.blocks += [table] if table.rows else []
     return part
 
 
@@ -31,7 +32,7 @@ def table_of(runs: list[Run], results: Results, configs: Path) -> Table:
         Row([Cell(piece), *(Cell(", ".join(other for other, _ in one.get(piece, []))) for one in found)])
         for piece in pieces
     ]
-    caption = f"Ten nearest neighbours of some pieces, from frequent to rare: {text_title(runs[0], configs)}"
+    caption = f"Ten nearest neighbours of some pieces: {text_title(runs[0], configs)}"
     return Table(
         f"table-neighbours-{runs[0].group}",
         f"{caption} ({model_title(runs[0])})",

@@ -54,8 +54,6 @@ def render(parts: list[Part], tables: list[MergeTable], summary: str) -> str:
         pictures=pictures(parts),
         groups=groups,
         number_columns=number_columns,
-        not_run=not_run,
-        commands=commands,
     )
     return page.lstrip()
 
@@ -100,16 +98,6 @@ def number_columns(table: Table) -> list[bool]:
 
 def is_number(value: float | None, verdict: str) -> bool:
     return value is not None or bool(verdict)
-
-
-def not_run(part: Part) -> int:
-    """How many cells were not run."""
-    return sum(cell.verdict == "not run" for table in part.tables for row in table.rows for cell in row.cells)
-
-
-def commands(part: Part) -> list[str]:
-    """What runs them, each once."""
-    return list(dict.fromkeys(command for table in part.tables for command in table.missing))
 
 
 # What is put into the page as it is.

@@ -48,8 +48,13 @@ class Results:
         return [(".misspelled." in path.name, read_json(path)) for path in paths]
 
     def comparison(self, runs: list[str], misspelled: bool = False) -> dict[str, Any] | None:
-        """A comparison that has all of these runs in it."""
+        """A comparison of all of these runs, with the scores that they have: not one of earlier translations."""
         for kind, found in self._comparisons:
-            if kind == misspelled and set(runs) <= set(found["bleu"]):
+            scores = found["bleu"]
+            same = all(run in scores and scores[run] == self.bleu(run, misspelled) for run in runs)
+            if kind == misspelled and same:
                 return found
         return None
+
+    def bleu(self, run: str, misspelled: bool) -> float | None:
+        return self.number(run, "misspelled" if misspelled else "", "bleu")

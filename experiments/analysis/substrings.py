@@ -23,9 +23,9 @@ from scripts.paper import Item, matching
 from scripts.runs import Run
 from scripts.stage import Reporter
 
-from .document import Drawing, Finding, Part
+from .document import Drawing, Part
 from .drawing import colour, new_figure
-from .grid import build_grid
+from .grid import build as build_grid
 from .labels import language_title, text_title
 from .measurement import begin, draw_epochs, record, sides_of
 from .results import Results
@@ -102,15 +102,8 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
     part = build_grid(item, results, configs, own)
     paper = [] if own else [run.name for _, _, run in item.cells(configs)]
     for name in [*paper, *(own or matching(item.beside, results.names("substrings")))]:
-        found = results.get(name, "substrings")
-        verdict = "not run"
-        if found:
+        if found := results.get(name, "substrings"):
             part.blocks.append(draw(name, found["src"], configs))
-            means = found["src"]["means"]
-            verdict = "holds" if means["bpe-dropout"] > means["bpe"] else "does not hold"
-        for claim in item.claims:
-            where = "" if name in paper else f"{text_title(Run.parse(name), configs)}"
-            part.findings.append(Finding(claim.text, verdict, where))
     return part
 
 

@@ -156,26 +156,120 @@ def test_significance_is_sacrebleus_own(results, english, tmp_path):
     assert f"(p = {theirs['p_value']:.3f})" in part.tables[0].notes[0]
 
 
-def test_times_are_divided_by_the_smallest(results):
-    machine = {"processor": "one"}
-    times = {"4m.bpe": 2.0, "4m.bpe-dropout": 2.2, "4m.v4000.bpe": 3.0, "4m.v4000.bpe-dropout": 2.9}
+def add_times(results, times: dict[str, float], machine: str = "one") -> None:
     for name, seconds in times.items():
-        results.add(f"wmt14.en-fr.{name}.base.seed1", "timing", seconds=seconds, repeats=1000, machine=machine)
+        results.add(f"{name}.seed1", "timing", seconds=seconds, repeats=1000, machine={"processor": machine})
+
+
+TIMES = {"4m.bpe": 2.0, "4m.bpe-dropout": 2.2, "4m.v4000.bpe": 3.0, "4m.v4000.bpe-dropout": 2.9}
+TIMES = {f"wmt14.en-fr.{name}.base": seconds for name, seconds in TIMES.items()}
+
+
+def test_times_are_divided_by_the_smallest(results):
+    add_times(results, TIMES)
     part = show("table-time", results)
     assert [cell.text for cell in cells(part).values()] == ["1.00", "1.10", "1.50", "1.45"]
     assert [cell.verdict for cell in cells(part).values()] == ["agrees", "near", "near", "agrees"]
     assert part.tables[0].notes == ["Averaged over 1000 translations of the test set."]
     assert [finding.verdict for finding in part.findings] == ["holds", "does not hold"], "2.9 is not 1.4 times 2.2"
-    results.add("wmt14.en-fr.4m.bpe.base.seed1", "timing", seconds=2.0, repeats=1000, machine={"processor": "two"})
-    assert "several machines" in show("table-time", type(results)(results.folder)).tables[0].notes[1]
 
 
-def test_what_is_measured_of_dropout_alone_has_no_column_for_bpe(results):
+def test_times_are_not_compared_before_all_are_there(results):
+    add_times(results, dict(list(TIMES.items())[1:3]))
+    part = show("table-time", results)
+    assert {cell.verdict for cell in cells(part).values()} == {"not run"}
+    assert (
+        "wmt14.en-fr.4m.bpe-dropout.base.seed1 2.20 s, wmt14.en-fr.4m.v4000.bpe.base.seed1 3.00 s"
+        in (part.tables[0].notes[1])
+    )
+
+
+def test_times_of_several_machines_are_not_compared(results):
+    add_times(results, TIMES)
+    add_times(results, {"wmt14.en-fr.4m.bpe.base": 2.0}, machine="another")
+    part = show("table-time", results)
+    assert {(cell.text, cell.verdict) for cell in cells(part).values()} == {("none", "")}
+    assert "of several machines" in part.tables[0].notes[1]
+
+
+def test_times_of_other_runs_are_compared_within_a_corpus(results):
+    times = {"demo.en-de.bpe.small": 1.0, "demo.en-de.v500.bpe.small": 2.0, "multi30k.en-de.bpe.small": 4.0}
+    add_times(results, times)
+    part = show("table-time", results, [f"{name}.seed1" for name in times])
+    assert [cell.text for cell in cells(part).values()] == ["1.00", "2.00", "1.00"]
+
+
+def test_comparisons_of_earlier_translations_do_not_count(results):
+    names = runs("iwslt15.en-vi", ("bpe", "bpe-dropout"))
+    for name, bleu in zip(names, (33.0, 31.0), strict=True):
+        results.add(name, bleu=bleu)
+    results.compare("g", dict(zip(names, (31.0, 33.0), strict=True)), {(names[0], names[1]): 0.001})
+    table = show("table-main", results).tables[0]
+    assert not any(cell.best for row in table.rows for cell in row.cells)
+
+
+def test_text_with_capitals_has_a_table_of_its_own(results):
+    names = [f"multi30k.en-de{cased}.bpe.small.seed1" for cased in ("", ".cased")]
+    for name in names:
+        results.add(name, bleu=30.0)
+    assert not show("table-cased", results, names[:1]).blocks
+    (table,) = show("table-cased", results, names).tables
+    assert [row.cells[0].text for row in table.rows] == ["multi30k En-De, 4k pieces, cased (small, seed 1)"]
+
+
+def test_claims_of_one_text_each(results):
+    """Curves of two texts: each has its own verdict."""
+    for text, scores in (("multi30k.en-de", (30.0, 32.0)), ("multi30k.en-fr", (50.0, 10.0))):
+        for method, bleu in zip(("bpe", "bpe-dropout"), scores, strict=True):
+            results.add(f"{text}.{method}.small.seed1", bleu=bleu)
+    part = show(
+        "figure-p", results, [f"multi30k.en-{x}.{m}.small.seed1" for x in ("de", "fr") for m in ("bpe", "bpe-dropout")]
+    )
+    found = {(finding.where.split(",")[0], finding.verdict) for finding in part.findings}
+    assert found == {("multi30k En-De", "holds"), ("multi30k En-Fr", "does not hold")}
+
+
+def test_seeds_have_curves_of_their_own(results):
+    names = [f"demo.en-de.bpe.small.seed{seed}" for seed in (1, 2)]
+    for name, bleu in zip(names, (32.0, 33.0), strict=True):
+        results.add(name, bleu=bleu, text={"train": {"pairs": 16000}})
+    table = show("figure-size", results, names).tables[0]
+    assert [cell.text for cell in table.rows[0].cells] == ["16k", "32.00", "33.00"]
+    assert table.columns[1] == "demo En-De (small, seed 1): BPE, 2k"
+
+
+def test_runs_of_ones_own_that_were_not_run(results):
+    part = show("figure-p", results, runs("demo.en-de", ("bpe", "bpe-dropout-p20"), "small"))
+    assert [cell.verdict for cell in cells(part).values()] == ["not run", "not run"]
+    part = show("figure-size", results, ["demo.en-de.4k.bpe.small.seed1"])
+    assert cells(part)["4k", "BPE, 2k"].command == "make demo.en-de.4k.bpe.small.seed1"
+
+
+def test_seeds_that_share_no_row_are_not_compared(results):
+    names = ["demo.en-de.bpe.small.seed1", "demo.en-de.bpe-dropout.small.seed1", "demo.en-de.bpe-dropout.small.seed2"]
+    for name in names:
+        results.add(name, bleu=30.0)
+        results.add(name, "misspelled", bleu=20.0)
+    assert show("table-misspelled", results, names).tables
+    assert not show("table-main", results, [names[0], names[2]]).findings
+
+
+def test_no_p_gives_the_ratio(results):
+    side = {"p": 0.6, "ratio": 1.1, "p of 1.25": None}
+    results.add("iwslt15.en-zh.bpe-dropout.base.seed1", "calibration", src=side, tgt=side)
+    cell = cells(show("table-p", results))["Chinese, IWSLT15 En-Zh", "p for a ratio of 1.25"]
+    assert (cell.text, cell.verdict, cell.command) == ("none", "", "")
+
+
+def test_what_is_measured_of_dropout_alone_has_no_rows_for_bpe(results):
     names = runs("demo.en-de", ("bpe", "bpe-dropout"), "small")
-    results.add(names[1], "unknown", src={"share": 0.001})
+    results.add(names[1], "unknown", src={"share": 0.001, "p": 0.1}, tgt={"share": 0.002, "p": 0.1})
     (table,) = show("table-unknown", results, names).tables
-    assert table.columns == ["", "share of unknown pieces"]
-    assert [[cell.text for cell in row.cells[1:]] for row in table.rows] == [["0.00100"]]
+    assert table.columns == ["text", "share of unknown pieces"]
+    assert [[cell.text for cell in row.cells] for row in table.rows] == [
+        ["English, demo En-De, 2k pieces, p = 0.1", "0.00100"],
+        ["German, demo En-De, 2k pieces, p = 0.1", "0.00200"],
+    ]
 
 
 def test_misspelled_rows_and_their_difference(results):
@@ -198,18 +292,8 @@ def test_misspelled_rows_and_their_difference(results):
 
 
 def test_a_curve_over_p(results):
-    dropout = {"kind": "bpe"}
-    for method, p, bleu in (("bpe", 0.0, 30.0), ("bpe-dropout", 0.1, 31.0), ("bpe-dropout-p80", 0.8, 2.0)):
-        results.add(
-            f"demo.en-de.{method}.small.seed1",
-            bleu=bleu,
-            configuration={"method": dropout, "dropout": {"src": p, "tgt": p}},
-        )
-    results.add(
-        "demo.en-de.bpe-dropout-src.small.seed1",
-        bleu=9.0,
-        configuration={"method": dropout, "dropout": {"src": 0.1, "tgt": 0.0}},
-    )
+    for method, bleu in (("bpe", 30.0), ("bpe-dropout", 31.0), ("bpe-dropout-p80", 2.0), ("bpe-dropout-src", 9.0)):
+        results.add(f"demo.en-de.{method}.small.seed1", bleu=bleu)
     part = show("figure-p", results)
     assert [block.name for block in part.blocks] == ["figure-p-values", "figure-p-beside", "figure-p-beside-values"]
     text = svg(part.drawings[0].figure)
@@ -284,6 +368,27 @@ GRID = {(0, "a"): 3.0, (0, "b"): 1.0, (1, "a"): 5.0, (1, "b"): 6.0}
 )
 def test_claims(claim, expected):
     assert check(claim, GRID, [0.1, 0.2]) == expected
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        Claim("", "higher", ["a", "c"]),
+        Claim("", "higher", ["a", "b"], rows=3),
+        Claim("", "peak", ["a"], at=0.3),
+        Claim("", "peak", ["d"], at=0.1),
+        Claim("", "last", ["d", "a"]),
+        Claim("", "slower", ["d"], at=2),
+        Claim("", "shrinks", ["d", "a"]),
+        Claim("", "wider", ["d", "a"]),
+    ],
+)
+def test_claims_that_cannot_be_checked(claim):
+    assert check(claim, {**GRID, (0, "d"): 1.0}, [0.1, 0.2]) == "not run"
+
+
+def test_a_claim_of_the_first_rows_alone():
+    assert check(Claim("", "higher", ["a", "b"], at=0.1), GRID, [0.1, 0.2]) == "holds"
 
 
 def test_a_model_that_fails_with_high_p():

@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bpe_dropout import Corpus, Dictionary, Segmenter
+from bpe_dropout import Corpus, Dictionary, InputError, Segmenter
 from bpe_dropout.calibration import length_ratio
 from bpe_dropout.reference import distribution
-from experiments.analysis import lengths, substrings, unknown
+from experiments.analysis import datasets, lengths, substrings, unknown
 from experiments.analysis.drawing import svg
 from scripts.corpora import CONFIGS
 from scripts.paper import read_items
@@ -47,6 +47,37 @@ def test_the_ratio_is_the_expected_one(text, few):
 def test_sentences_without_words_do_not_count(tmp_path, few):
     (tmp_path / "t").write_text("the\n\nthe the\n")
     assert lengths.measure(Corpus(tmp_path / "t"), few, 0.0)["bpe"] == {1: 1, 2: 1}
+
+
+def test_a_text_without_words(tmp_path, few):
+    (tmp_path / "t").write_text("\n\n")
+    with pytest.raises(InputError, match="has no words to measure"):
+        lengths.measure(Corpus(tmp_path / "t"), few, 0.1)
+
+
+def test_datasets_are_counted(results):
+    results.add(
+        "iwslt15.en-vi.bpe.base.seed1",
+        "datasets",
+        corpus="iwslt15.en-vi",
+        subset="",
+        pairs={"train": 133166, "valid": 1553, "test": 1268},
+    )
+    results.add(
+        "wmt14.en-fr.250k.bpe.base.seed1", "datasets", corpus="wmt14.en-fr", subset="250k", pairs={"train": 250000}
+    )
+    part = datasets.build(read_items()["table-datasets"], results, CONFIGS, [])
+    (table,) = part.tables
+    first = table.rows[0].cells
+    assert [cell.plain for cell in first[1:4]] == [
+        "133166 (paper 133k, +166, agrees)",
+        "1553 (paper 1553, +0, agrees)",
+        "1268 (paper 1268, +0, agrees)",
+    ]
+    assert [cell.text for cell in table.rows[1].cells[4:]] == ["4k / 16k", "4k", "0.1 / 0.6"]
+    assert [row.group for row in table.rows] == ["IWSLT15", "IWSLT15", "IWSLT17", "IWSLT17", "WMT14", "ASPEC"]
+    assert len(part.not_run) == 15
+    assert part.missing[0] == "make datasets.iwslt15.en-zh.bpe.base.seed1"
 
 
 def test_unknown_pieces_are_as_many_as_expected(text, few, few_codes):
@@ -116,7 +147,7 @@ def test_token_to_substring_ratios(text, few):
 def test_the_figure_of_substrings(results):
     side = {"language": "en", "p": 0.1, "means": {"bpe": 0.1, "bpe-dropout": 0.3}, "pieces shown": 4}
     side |= {"pieces in the vocabulary": 40, "bpe": [4] + [0] * 39, "bpe-dropout": [1, 2, 1] + [0] * 37}
-    results.add("demo.en-de.bpe-dropout.small.seed1", "substrings", src=side)
+    results.add("demo.en-de.bpe-dropout.small.seed1", "substrings", src=side, tgt=side)
     part = substrings.build(read_items()["figure-substrings"], results, CONFIGS, [])
     (drawing,) = part.drawings
     assert drawing.caption.endswith("the 4 most frequent of 40 pieces")
@@ -126,13 +157,14 @@ def test_the_figure_of_substrings(results):
     assert 'id="ratio-bpe-dropout"' in text
     assert "BPE-dropout, p = 0.1: 0.300 on average" in text
     assert [finding.verdict for finding in part.findings] == ["not run", "holds"]
-    assert part.tables[0].missing == ["make substrings.wmt14.en-fr.4m.bpe-dropout.base.seed1"]
+    assert [cell.text for cell in part.tables[1].rows[0].cells[1:]] == ["0.100", "0.300"]
+    assert part.missing == ["make substrings.wmt14.en-fr.4m.bpe-dropout.base.seed1"]
 
 
 def test_the_figures_of_lengths(results):
     side = {"language": "de", "p": 0.1, "ratio": 1.5, "means": {"bpe": 2.0, "bpe-dropout": 3.0}}
     side |= {"bpe": {"1": 1, "3": 1}, "bpe-dropout": {"2": 10, "4": 10}}
-    results.add("demo.en-de.bpe-dropout.small.seed1", "lengths", tgt=side)
+    results.add("demo.en-de.bpe-dropout.small.seed1", "lengths", src=side, tgt=side)
     for method in ("bpe", "bpe-dropout"):
         results.add(f"demo.en-de.{method}.small.seed1", generation={"lengths": {"2": 3, "5": 1}})
     part = lengths.build(read_items()["figure-lengths"], results, CONFIGS, [])

@@ -143,11 +143,9 @@ def filled(work, finished) -> Path:
 def test_measurements_of_ones_own_runs(work, filled):
     found = {path.name: {one.stem for one in path.glob("*.json")} for path in filled.iterdir() if path.is_dir()}
     assert found.pop("comparisons") >= {f"mine.en-de.tiny.seed1.misspelled.{'+'.join(METHODS)}"}
-    of_text, of_models = (
-        ("merges", "lengths", "substrings", "unknown", "calibration"),
-        ("embeddings", "timing", "misspelled"),
-    )
-    assert found == {name: {RUNS[1]} for name in of_text} | {name: set(RUNS) for name in of_models}
+    of_dropout = ("merges", "lengths", "substrings", "unknown", "calibration")
+    of_any = ("datasets", "embeddings", "timing", "misspelled")
+    assert found == {name: {RUNS[1]} for name in of_dropout} | {name: set(RUNS) for name in of_any}
     times = json.loads((filled / "timing" / f"{RUNS[1]}.json").read_text())
     generated = json.loads((work.run(RUNS[1]) / "generation.json").read_text())
     assert times["repeats"] == 2
