@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bpe_dropout import InputError
 from bpe_dropout.lines import read_lines
-from scripts.paper import Item, matching
+from scripts.paper import Item, grouped, matching
 from scripts.runs import Run
 
 from .document import Drawing, Part
@@ -172,15 +172,18 @@ def project(vectors: Vectors) -> Vectors:
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
     part = build_grid(item, results, configs, own)
-    paper = [] if own else [run.name for _, _, run in item.cells(configs)]
-    for names in (paper, own or matching(item.beside, results.names("embeddings"))):
-        runs = [Run.parse(name) for name in names if results.get(name, "embeddings")]
-        for group in dict.fromkeys(run.group for run in runs):
-            part.blocks.append(draw([run for run in runs if run.group == group], results, configs))
+    part.blocks += [draw(runs, results, configs) for runs in groups_of(item, results, configs, own)]
     return part
 
 
-def draw(runs: list[Run], results: Results, configs: Path) -> Drawing:
+def groups_of(item: Item, results: Results, configs: Path, own: list[str]) -> list[tuple[Run, ...]]:
+    """Runs that were measured, the paper's first, each with those that differ from it in their method alone."""
+    paper = [] if own else [run.name for _, _, run in item.cells(configs)]
+    names = [*paper, *(own or matching(item.beside, results.names("embeddings")))]
+    return list(grouped(Run.parse(name) for name in names if results.get(name, "embeddings")))
+
+
+def draw(runs: tuple[Run, ...], results: Results, configs: Path) -> Drawing:
     """The runs of a group side by side."""
     figure, axes = new_figure((3.4 * len(runs), 3.4), columns=len(runs))
     for one, run in zip(axes, runs, strict=True):

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scripts.paper import Item, matching
+from scripts.paper import Item
 from scripts.runs import Run
 
 from .document import Cell, Part, Row, Table
+from .embeddings import groups_of
 from .grid import build as build_grid
 from .labels import model_title, system_title, text_title
 from .results import Results
@@ -16,16 +17,12 @@ from .results import Results
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
     part = build_grid(item, results, configs, own)
-    paper = [] if own else [run.name for _, _, run in item.cells(configs)]
-    for names in (paper, own or matching(item.beside, results.names("embeddings"))):
-        runs = [Run.parse(name) for name in names if results.get(name, "embeddings")]
-        for group in dict.fromkeys(run.group for run in runs):
-            table = table_of([run for run in runs if run.group == group], results, configs)
-            part.blocks += [table] if table.rows else []
+    tables = (table_of(runs, results, configs) for runs in groups_of(item, results, configs, own))
+    part.blocks += [table for table in tables if table.rows]
     return part
 
 
-def table_of(runs: list[Run], results: Results, configs: Path) -> Table:
+def table_of(runs: tuple[Run, ...], results: Results, configs: Path) -> Table:
     found = [(results.get(run.name, "embeddings") or {})["neighbours"] for run in runs]
     pieces = dict.fromkeys(piece for one in found for piece in one)
     rows = [
