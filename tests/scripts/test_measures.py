@@ -1,0 +1,92 @@
+"""What a target means where it is a measurement or a table, and what Snakemake is asked for."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from bpe_dropout import InputError
+from scripts.corpora import CONFIGS
+from scripts.measures import MEASURES
+from scripts.reproduce import goals, keep_results, resolve, snakemake
+from scripts.runs import Run, plan_run
+
+RUN = "demo.en-de.bpe-dropout.small.seed1"
+
+
+def options(command: str = "run") -> argparse.Namespace:
+    return argparse.Namespace(command=command, profile="local", configs=CONFIGS, directory=Path())
+
+
+def test_a_measurement_by_its_name():
+    target = resolve(f"unknown.{RUN}", [], CONFIGS, 1)
+    assert not target.runs
+    assert [run.name for run in target.runs_and_measured] == [RUN]
+    assert goals(target) == [f"experiments/measures/unknown/{RUN}.json"]
+    assert resolve(RUN, [], CONFIGS, 1).runs == [Run.parse(RUN)]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("unknown.demo.en-de.bpe.small.seed1", "unknown is measured of a run with BPE-dropout"),
+        ("merges.demo.en-de.unigram.small.seed1", "merges is measured of a run with BPE, and"),
+        ("lengths.demo.en-xx.bpe-dropout.small.seed1", "there is no corpus of demo with en-xx"),
+        ("nix.demo.en-de.bpe.small.seed1", "is not the name of a run"),
+        ("fill-nix", "there is no table or figure nix"),
+    ],
+)
+def test_what_cannot_be_measured(name, message):
+    with pytest.raises(InputError, match=message):
+        resolve(name, [], CONFIGS, 1)
+
+
+def test_what_is_measured_of_which_methods():
+    taken = {
+        method: {
+            name for name, one in MEASURES.items() if one.takes(plan_run(Run.parse(f"demo.en-de.{method}.small.seed1")))
+        }
+        for method in ("bpe", "unigram", "bpe-dropout", "bpe-dropout-src")
+    }
+    of_any = {"datasets", "embeddings", "timing", "misspelled"}
+    assert taken["unigram"] == of_any
+    assert taken["bpe"] == {*of_any, "merges"}
+    assert taken["bpe-dropout"] == taken["bpe-dropout-src"] == set(MEASURES)
+
+
+def test_groups_are_compared_on_misspelled_input_too():
+    runs = ["demo.en-de.bpe.small.seed1", RUN]
+    found = goals(resolve("fill-table-misspelled", runs, CONFIGS, 1))
+    assert found == [
+        *(f"experiments/runs/{run}/result.json" for run in runs),
+        *(f"experiments/measures/misspelled/{run}.json" for run in runs),
+        "experiments/comparisons/demo.en-de.small.seed1/bpe+bpe-dropout.json",
+        "experiments/comparisons/demo.en-de.small.seed1/misspelled.bpe+bpe-dropout.json",
+    ]
+
+
+def test_what_is_asked_for_by_name_is_measured_again(monkeypatch):
+    target = resolve(f"embeddings.{RUN}", [], CONFIGS, 1)
+    assert "--forcerun" not in snakemake(target, options(), [])
+    monkeypatch.setenv("TOKENS", "the and")
+    command = snakemake(target, options(), [])
+    assert command[command.index("--forcerun") + 1] == goals(target)[0]
+    assert "--forcerun" not in snakemake(resolve(f"lengths.{RUN}", [], CONFIGS, 1), options(), [])
+
+
+def test_results_are_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    target = resolve("fill-table-misspelled", ["demo.en-de.bpe.small.seed1", RUN], CONFIGS, 1)
+    for goal in goals(target):
+        Path(goal).parent.mkdir(parents=True, exist_ok=True)
+        Path(goal).write_text(goal)
+    keep_results(target)
+    kept = sorted(str(path.relative_to("experiments/results")) for path in Path("experiments/results").rglob("*.json"))
+    assert kept == [
+        "comparisons/demo.en-de.small.seed1.bpe+bpe-dropout.json",
+        "comparisons/demo.en-de.small.seed1.misspelled.bpe+bpe-dropout.json",
+        "demo.en-de.bpe-dropout.small.seed1.json",
+        "demo.en-de.bpe.small.seed1.json",
+        "misspelled/demo.en-de.bpe-dropout.small.seed1.json",
+        "misspelled/demo.en-de.bpe.small.seed1.json",
+    ]
