@@ -206,7 +206,8 @@ def show_list(configs: Path) -> str:
             "",
             "`make plan TARGET=iwslt15-en-vi` shows what would be done, `make iwslt15-en-vi` does it. Training is what",
             "the most updates would take on one device at the speed in configs/models (of GPUs a guess, not measured).",
-            "+ ?: some sizes are not known. `make report` shows the paper's tables and figures, as far as they were run.",
+            "+ ?: some sizes are not known.",
+            "`make report` shows the paper's tables and figures, as far as they were run.",
         ]
     )
 
