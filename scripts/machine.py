@@ -11,6 +11,7 @@ from typing import Any
 
 from .corpora import ROOT
 
+MADE = ("experiments/results", "experiments/report")
 PACKAGES = ("bpe-dropout", "fairseq-fixed", "torch", "numpy", "subword-nmt", "sentencepiece", "sacremoses", "sacrebleu")
 
 
@@ -21,12 +22,21 @@ def versions() -> dict[str, str]:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             found[package] = "not installed"
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    return {**found, "commit": commit()}
+
+
+def commit() -> str:
+    """The commit that is checked out, and whether something is changed in it; new results are no change."""
     try:
-        commit = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+        name = git("rev-parse", "--short", "HEAD")
+        changes = git("status", "--porcelain", "--untracked-files=no", "--", ".", *(f":!{path}" for path in MADE))
     except OSError:  # no git
-        commit = ""
-    return {**found, "commit": commit or "unknown"}
+        return "unknown"
+    return name + ("-dirty" if changes else "") if name else "unknown"
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True).stdout.strip()
 
 
 def machine() -> dict[str, Any]:
