@@ -102,12 +102,12 @@ def draw(word: str, codes: Codes, p: float, seeds: list[int]) -> Any:
         one.set_ylim(longest - 0.4, -0.8)
         one.axis("off")
         for number, step in enumerate(steps):
-            draw_step(one, step, number, codes, width)
+            draw_step(one, step, number, codes, width, title.split()[-1])
     return figure
 
 
-def draw_step(axes: Any, step: Step, line: int, codes: Codes, width: int) -> None:
-    """Tokens of one step on a line; a hyphen where two can be merged."""
+def draw_step(axes: Any, step: Step, line: int, codes: Codes, width: int, panel: str) -> None:
+    """Tokens of one step on a line; a hyphen where two can be merged. Each hyphen can be found by its name."""
     tokens = spell(step.tokens, codes)
     place = (width - sum(map(len, tokens)) - len(tokens) + 1) / 2
     for number, token in enumerate(tokens):
@@ -118,7 +118,7 @@ def draw_step(axes: Any, step: Step, line: int, codes: Codes, width: int) -> Non
             shade = GREEN if number in step.applied else RED if number in step.dropped else INK
             state = "applied" if number in step.applied else "dropped" if number in step.dropped else "possible"
             weight = "normal" if state == "possible" else "bold"
-            gid = f"{state}-{line}-{number}"
+            gid = f"{state}-{panel}-{line}-{number}"
             axes.text(
                 place, line, "-", family="monospace", ha="center", va="center", color=shade, weight=weight, gid=gid
             )

@@ -54,15 +54,15 @@ def test_the_figure_shows_the_merges(codes):
     figure = draw("unrelated", codes, 0.3, [4])
     left, right = figure.axes
     assert (left.get_title(), right.get_title()) == ("BPE", "BPE-dropout, seed 4")
-    for axes, steps in (
-        (left, list(trace_plain("unrelated", codes))),
-        (right, list(trace("unrelated", codes, 0.3, Random(4)))),
+    for axes, panel, steps in (
+        (left, "BPE", list(trace_plain("unrelated", codes))),
+        (right, "4", list(trace("unrelated", codes, 0.3, Random(4)))),
     ):
         hyphens = {text.get_gid(): text.get_color() for text in axes.texts if text.get_gid()}
         for number, step in enumerate(steps):
             for place in step.possible:
                 state = "applied" if place in step.applied else "dropped" if place in step.dropped else "possible"
-                shade = hyphens.pop(f"{state}-{number}-{place}")
+                shade = hyphens.pop(f"{state}-{panel}-{number}-{place}")
                 assert shade == {"applied": GREEN, "dropped": RED}.get(state, shade)
                 assert shade not in (GREEN, RED) or state != "possible"
             drawn = "".join(one for _, one in sorted(texts(axes)[number]) if one != "-")
@@ -71,8 +71,8 @@ def test_the_figure_shows_the_merges(codes):
         assert max(texts(axes)) == len(steps) - 1
     text = svg(figure)
     assert "BPE-dropout, seed 4" in text
-    assert re.search(rf'id="applied-0-\d+"[^§]*?{GREEN}', text)
-    assert re.search(rf'id="dropped-\d+-\d+"[^§]*?{RED}', text)
+    assert re.search(rf'id="applied-BPE-0-\d+"[^§]*?{GREEN}', text)
+    assert re.search(rf'id="dropped-4-\d+-\d+"[^§]*?{RED}', text)
 
 
 def test_gaps_stand_where_nothing_can_be_merged():

@@ -14,6 +14,8 @@ from bpe_dropout.reference import distribution, plain, spell
 from experiments.analysis.document import Cell, Drawing, Finding, Part, Row, Table
 from experiments.analysis.drawing import draw_steps, new_figure
 from experiments.analysis.page import TITLE, MergeTable, render
+from scripts.corpora import ROOT
+from scripts.paper import read_items
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium, which is not installed")
 
@@ -598,3 +600,19 @@ def test_no_explorer_without_merges(page: Any, tmp_path: Path) -> None:
     page.get(path.as_uri())
     assert find(page, "#explorer, #merges") == []
     assert texts(page, "nav li") == ["Main results\nSection 5.1, Table 2"]
+
+
+def test_the_report_that_is_committed(page: Any) -> None:
+    """Every part of it, in the browser; the fixture sees that its console stays empty."""
+    report = ROOT / "experiments" / "report" / "index.html"
+    page.get(report.as_uri())
+    assert [section.get_attribute("id") for section in find(page, "main section[id]")] == [*read_items(), "explorer"]
+    figures = [name for name in read_items() if name.startswith("figure-")]
+    assert all(find(page, f"#{name} svg[role=img]") for name in figures)
+    settled(page, "unrelated")
+    assert sum(float(text) for text in texts(page, "#explorer td.number") if re.fullmatch(r"0\.\d+", text)) <= 1.0001
+    page.set_window_size(400, 800)
+    addresses = Addresses()
+    addresses.feed(page.execute_script("return document.documentElement.outerHTML"))
+    assert len(addresses.ids) == len(set(addresses.ids))
+    assert page.execute_script("return document.scrollingElement.scrollWidth <= window.innerWidth")
