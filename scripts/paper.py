@@ -191,7 +191,7 @@ def fill(name: str, runs: list[str], configs: Path = CONFIGS, seed: int = 1) -> 
     misspelled: dict[Run, None] = {}
     for item in (items[one] for one in wanted):
         if own:
-            cells = [("datasets" if item.module == "datasets" else item.measure, run) for run in own]
+            cells = [(item.measure, run) for run in own]
             cells += [("misspelled", run) for run in own if item.axis == "spelling"]
             cells += [("", run) for run in own if "translations" in item.settings]
         else:

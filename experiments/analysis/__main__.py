@@ -12,7 +12,6 @@ index.html, which holds everything.
 from __future__ import annotations
 
 import os
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -20,11 +19,11 @@ from bpe_dropout import InputError
 from scripts.corpora import ROOT
 from scripts.paper import Item, read_items
 from scripts.runs import Run
-from scripts.stage import Stage, whole
+from scripts.stage import Reporter, Stage, whole
 
 from . import drawing, latex, markdown, page
 from .document import Part, verdicts
-from .merges import CHOICE, distinct, table_title
+from .merges import CHOICE, codes_of, distinct, table_title
 from .results import Results
 
 HEAD = """# BPE-dropout: the paper's tables and figures, and ours
@@ -94,16 +93,14 @@ def write_part(part: Part, output: Path) -> None:
 
 
 def write_report(items: list[Item], results: Results, configs: Path, own: list[str], output: Path) -> None:
-    parts = []
+    parts, report = [], Reporter()
     for number, item in enumerate(items, 1):
-        if sys.stderr.isatty():
-            print(f"\r{number} of {len(items)}: {item.name}\033[K", end="", file=sys.stderr)
+        report.show(f"{number} of {len(items)}: {item.name}")
         part = build(item, results, configs, own)
         if part.blocks or not own:
             parts.append(part)
             write_part(part, output)
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
+    report.clear()
     remove_others(parts, output)
     summary = summarise(parts, own)
     contents = "\n".join(f"- [{part.title}](#{anchor(part.title)}) ({part.section})" for part in parts)
@@ -147,8 +144,7 @@ def merge_tables(results: Results, configs: Path, own: list[str]) -> list[page.M
     made = []
     for name in distinct(own or results.names("merges"), results):
         found = results.get(name, "merges") or {}
-        pairs = [(left, right) for left, right in (pair.split(" ") for pair in found["pairs"])]
-        made.append(page.MergeTable(table_title(name, found, configs), pairs))
+        made.append(page.MergeTable(table_title(name, found, configs), list(codes_of(found).pairs)))
     return made
 
 

@@ -1,5 +1,6 @@
 """The datasets (section 4.3, table 1): what configs/corpora says, the paper's numbers of sentences, and the counts of
-the prepared text, where a run has counted it."""
+the prepared text. The measurement counts it: python -m experiments.analysis.datasets RUN --folder DATA --output FILE
+"""
 
 from __future__ import annotations
 

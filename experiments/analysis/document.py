@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 VERDICTS = ("agrees", "near", "differs", "not run")
@@ -31,7 +31,7 @@ class Cell:
         if not self.paper:
             return self.text or self.verdict
         inside = ", ".join(one for one in (f"paper {self.paper}", self.difference, self.verdict) if one)
-        return f"{self.text} ({inside})" if self.text else f"{self.verdict} (paper {self.paper})"
+        return f"{self.text} ({inside})" if self.text else f"{self.verdict} (paper {self.paper})".strip()
 
 
 @dataclass
@@ -49,8 +49,9 @@ class Table:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def not_run(self) -> list[Cell]:
-        return [cell for row in self.rows for cell in row.cells if cell.verdict == "not run"]
+    def groups(self) -> list[tuple[str, list[Row]]]:
+        """Rows that follow each other and have the same group."""
+        return [(group, list(rows)) for group, rows in groupby(self.rows, key=lambda row: row.group)]
 
 
 @dataclass
@@ -87,8 +88,12 @@ class Part:
         return [block for block in self.blocks if isinstance(block, Table)]
 
     @property
+    def cells(self) -> list[Cell]:
+        return [cell for table in self.tables for row in table.rows for cell in row.cells]
+
+    @property
     def not_run(self) -> list[Cell]:
-        return [cell for table in self.tables for cell in table.not_run]
+        return [cell for cell in self.cells if cell.verdict == "not run"]
 
     @property
     def missing(self) -> list[str]:
@@ -103,14 +108,7 @@ class Part:
 def verdicts(parts: list[Part]) -> dict[str, int]:
     """How many of the paper's numbers have which verdict."""
     counts = dict.fromkeys(VERDICTS, 0)
-    for cell in cells(parts):
+    for cell in (cell for part in parts for cell in part.cells):
         if cell.paper and cell.verdict in counts:
             counts[cell.verdict] += 1
     return counts
-
-
-def cells(parts: list[Part]) -> Iterator[Cell]:
-    for part in parts:
-        for table in part.tables:
-            for row in table.rows:
-                yield from row.cells

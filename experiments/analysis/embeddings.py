@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from bpe_dropout import InputError
 from bpe_dropout.lines import read_lines
-from scripts.paper import Item, grouped, matching
+from scripts.paper import Item, grouped
 from scripts.runs import Run
 
 from .document import Drawing, Part
 from .drawing import COLOURS, new_figure
 from .grid import build as build_grid
-from .labels import model_title, system_title, text_title
+from .grid import measured_runs
+from .labels import group_title, system_title
 from .measurement import begin, record
 from .results import Results
 
@@ -178,9 +179,7 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
 
 def groups_of(item: Item, results: Results, configs: Path, own: list[str]) -> list[tuple[Run, ...]]:
     """Runs that were measured, the paper's first, each with those that differ from it in their method alone."""
-    paper = [] if own else [run.name for _, _, run in item.cells(configs)]
-    names = [*paper, *(own or matching(item.beside, results.names("embeddings")))]
-    return list(grouped(Run.parse(name) for name in names if results.get(name, "embeddings")))
+    return list(grouped(Run.parse(name) for name in measured_runs(item, results, configs, own)))
 
 
 def draw(runs: tuple[Run, ...], results: Results, configs: Path) -> Drawing:
@@ -197,7 +196,7 @@ def draw(runs: tuple[Run, ...], results: Results, configs: Path) -> Drawing:
         one.set_xlabel("first singular vector")
     axes[0].set_ylabel("second singular vector")
     axes[-1].legend(markerscale=2)
-    caption = f"Source embeddings of {text_title(runs[0], configs)} ({model_title(runs[0])})"
+    caption = f"Source embeddings of {group_title(runs[0], configs)}"
     return Drawing(f"figure-embeddings-{runs[0].group}", caption, figure)
 
 

@@ -27,6 +27,7 @@ from .document import Cell, Drawing, Finding, Part, Row, Table
 from .drawing import colour, new_figure
 from .labels import (
     direction_title,
+    group_title,
     language_title,
     model_title,
     short,
@@ -99,6 +100,13 @@ def beside(item: Item, results: Results) -> list[str]:
     """Runs that are not the paper's, and have what the item shows."""
     names = matching(item.beside, results.names(item.measure))
     return [name for name in names if item.axis != "spelling" or results.get(name, "misspelled")]
+
+
+def measured_runs(item: Item, results: Results, configs: Path, own: list[str]) -> list[str]:
+    """Of the runs that an item shows, the paper's first, those that have been measured."""
+    paper = [] if own else [run.name for _, _, run in item.cells(configs)]
+    names = dict.fromkeys([*paper, *(own or beside(item, results))])
+    return [name for name in names if results.get(name, item.measure)]
 
 
 def add_grid(
@@ -176,8 +184,7 @@ def by_group(item: Item, runs: list[Run], results: Results, configs: Path) -> Gr
     lines: dict[str, Line] = {}
     columns: dict[str, str] = {}
     for run in runs:
-        title = f"{text_title(run, configs)} ({model_title(run)})"
-        line = lines.setdefault(run.group, Line(title))
+        line = lines.setdefault(run.group, Line(group_title(run, configs)))
         line.entries[run.system] = Entry(run.name, item.measure, item.number)
         columns[run.system] = system_title(run, configs)
     return Grid(columns, list(lines.values()), {name: name for name in columns})
@@ -193,7 +200,7 @@ def by_p(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
             continue
         line = lines.setdefault(p, Line(f"{p:g}", at=p))
         line.entries.setdefault(run.group, Entry(run.name, item.measure, item.number))
-        columns[run.group] = f"{text_title(run, configs)} ({model_title(run)})"
+        columns[run.group] = group_title(run, configs)
     return Grid(columns, [lines[p] for p in sorted(lines)])
 
 

@@ -59,6 +59,11 @@ def vocabulary_title(run: Run, configs: Path) -> str:
     return " / ".join(dict.fromkeys(short(sizes[one]) for one in (run.source, run.target)))
 
 
+def group_title(run: Run, configs: Path) -> str:
+    """demo En-De, 2k pieces (small, seed 1)"""
+    return f"{text_title(run, configs)} ({model_title(run)})"
+
+
 def model_title(run: Run) -> str:
     return f"{run.model}, seed {run.seed}"
 

@@ -33,13 +33,11 @@ def render_table(table: Table) -> str:
         row_of(list(map(escape, table.columns))),
         r"\midrule",
     ]
-    group = ""
-    for number, row in enumerate(table.rows):
-        if row.group != group:
-            group = row.group
-            lines += [r"\midrule"] if number else []
-            lines.append(rf"\multicolumn{{{len(table.columns)}}}{{l}}{{\textbf{{{escape(group)}}}}} \\")
-        lines.append(row_of([render_cell(cell) for cell in row.cells]))
+    for number, (group, rows) in enumerate(table.groups):
+        lines += [r"\midrule"] if number else []
+        heading = rf"\multicolumn{{{len(table.columns)}}}{{l}}{{\textbf{{{escape(group)}}}}} \\"
+        lines += [heading] if group else []
+        lines += [row_of([render_cell(cell) for cell in row.cells]) for row in rows]
     label = table.name.replace("_", "-")
     lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{escape(table.caption)}}}", rf"\label{{{label}}}"]
     return "\n".join([*lines, r"\end{table}", ""])

@@ -8,16 +8,18 @@ translations, which are in the results of runs: python -m experiments.analysis.l
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bpe_dropout import Corpus, Dictionary, InputError, Segmenter
-from scripts.paper import Item, matching
+from scripts.paper import Item, grouped, matching
 from scripts.runs import Run
 
 from .document import Drawing, Part
 from .drawing import colour, draw_steps, new_figure
 from .grid import build as build_grid
+from .grid import measured_runs
 from .labels import language_title, model_title, system_title, text_title
 from .measurement import begin, record, sides_of
 from .results import Results
@@ -46,7 +48,7 @@ def measure(corpus: Corpus, segmenter: Segmenter, p: float, *, seed: int = 1, si
         sampler = corpus.sampler(segmenter, everything, dropout)
         for epoch in range(1, epochs + 1):
             counts[name].update(sampler.lengths(seed=seed, epoch=epoch, side=side)[has_words].tolist())
-    means = {name: sum(n * k for n, k in found.items()) / sum(found.values()) for name, found in counts.items()}
+    means = {name: mean_of(found) for name, found in counts.items()}
     return {
         "ratio": means["bpe-dropout"] / means["bpe"],
         "means": means,
@@ -56,23 +58,19 @@ def measure(corpus: Corpus, segmenter: Segmenter, p: float, *, seed: int = 1, si
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
     part = build_grid(item, results, configs, own)
-    paper = [] if own else [run.name for _, _, run in item.cells(configs)]
-    for name in [*paper, *(own or matching(item.beside, results.names("lengths")))]:
-        if results.get(name, "lengths"):
-            part.blocks.append(draw_text(name, "tgt", results, configs))
-    translated = own or matching(item.beside, results.names())
+    for name in measured_runs(item, results, configs, own):
+        part.blocks.append(draw_text(name, "tgt", results, configs))
     for names in [] if own else [item.settings["translations"]]:
         if all(has_lengths(results.get(name)) for name in names):
-            part.blocks.append(draw_translations(names, results, configs))
+            part.blocks.append(draw_translations([Run.parse(name) for name in names], results, configs))
         else:
             part.notes.append(
                 "Lengths of translations by the paper's models: not run. "
                 + " and ".join(f"`make {name}`" for name in names if not has_lengths(results.get(name)))
             )
-    translated = [name for name in translated if has_lengths(results.get(name))]
-    for group in dict.fromkeys(Run.parse(name).group for name in translated):
-        names = [name for name in translated if Run.parse(name).group == group]
-        part.blocks.append(draw_translations(names, results, configs))
+    translated = own or matching(item.beside, results.names())
+    for runs in grouped(Run.parse(name) for name in translated if has_lengths(results.get(name))):
+        part.blocks.append(draw_translations(runs, results, configs))
     return part
 
 
@@ -80,18 +78,15 @@ def has_lengths(result: dict[str, Any] | None) -> bool:
     return bool(result and result["generation"].get("lengths"))
 
 
-def numbers(counts: dict[str, int]) -> dict[int, int]:
-    return {int(length): count for length, count in counts.items()}
+def mean_of(counts: Mapping[int, int]) -> float:
+    return sum(length * count for length, count in counts.items()) / sum(counts.values())
 
 
 def draw_text(name: str, side: str, results: Results, configs: Path) -> Drawing:
     found = (results.get(name, "lengths") or {})[side]
     figure, (axes,) = new_figure()
     for number, (system, label) in enumerate((("bpe", "BPE"), ("bpe-dropout", f"BPE-dropout, p = {found['p']:g}"))):
-        shade = colour(system, number)
-        mean = found["means"][system]
-        draw_steps(axes, numbers(found[system]), f"{label}: {mean:.1f} on average", shade, f"lengths-{system}")
-        axes.axvline(mean, color=shade, linestyle=":", linewidth=1)
+        draw_lengths(axes, found[system], label, system, number)
     finish(axes)
     caption = (
         f"(a) {language_title(found['language'])} of the test set of {text_title(Run.parse(name), configs)}: "
@@ -100,20 +95,24 @@ def draw_text(name: str, side: str, results: Results, configs: Path) -> Drawing:
     return Drawing(f"figure-lengths-text-{name}", caption, figure)
 
 
-def draw_translations(names: list[str], results: Results, configs: Path) -> Drawing:
+def draw_translations(runs: Sequence[Run], results: Results, configs: Path) -> Drawing:
     figure, (axes,) = new_figure()
-    for number, name in enumerate(names):
-        run = Run.parse(name)
-        counts = numbers((results.get(name) or {})["generation"]["lengths"])
-        mean = sum(length * count for length, count in counts.items()) / sum(counts.values())
-        label = f"{system_title(run, configs)}: {mean:.1f} on average"
-        shade = colour(run.system, number)
-        draw_steps(axes, counts, label, shade, f"lengths-{run.system}")
-        axes.axvline(mean, color=shade, linestyle=":", linewidth=1)
+    for number, run in enumerate(runs):
+        counts = (results.get(run.name) or {})["generation"]["lengths"]
+        draw_lengths(axes, counts, system_title(run, configs), run.system, number)
     finish(axes)
-    run = Run.parse(names[0])
-    caption = f"(b) Translations of the test set of {text_title(run, configs)}, by the models {model_title(run)}"
-    return Drawing(f"figure-lengths-translations-{run.group}", caption, figure)
+    first = runs[0]
+    caption = f"(b) Translations of the test set of {text_title(first, configs)}, by the models {model_title(first)}"
+    return Drawing(f"figure-lengths-translations-{first.group}", caption, figure)
+
+
+def draw_lengths(axes: Any, found: dict[str, int], label: str, system: str, number: int) -> None:
+    """The distribution of one system, with its mean."""
+    counts = {int(length): count for length, count in found.items()}
+    mean = mean_of(counts)
+    shade = colour(system, number)
+    draw_steps(axes, counts, f"{label}: {mean:.1f} on average", shade, f"lengths-{system}")
+    axes.axvline(mean, color=shade, linestyle=":", linewidth=1)
 
 
 def finish(axes: Any) -> None:

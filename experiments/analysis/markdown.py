@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .document import Cell, Drawing, Finding, Part, Table
 
 
@@ -26,12 +28,9 @@ def render(part: Part, figures: str = "figures") -> str:
 def render_table(table: Table) -> str:
     """A pipe table; a group of rows has a heading of its own."""
     lines = [f"**{table.caption}**", "", row_of(table.columns), row_of(["---"] * len(table.columns))]
-    group = ""
-    for row in table.rows:
-        if row.group != group:
-            group = row.group
-            lines.append(row_of([f"**{group}**", *[""] * (len(table.columns) - 1)]))
-        lines.append(row_of([render_cell(cell) for cell in row.cells]))
+    for group, rows in table.groups:
+        lines += [row_of([f"**{group}**", *[""] * (len(table.columns) - 1)])] if group else []
+        lines += [row_of([render_cell(cell) for cell in row.cells]) for row in rows]
     for note in table.notes:
         lines += ["", note]
     return "\n".join(lines)
@@ -47,13 +46,8 @@ def render_cell(cell: Cell) -> str:
     '**33.10** (paper **33.27**, -0.17, agrees)'
     """
     text = f"**{escape(cell.text)}**" if cell.best and cell.text else escape(cell.text)
-    if not cell.paper:
-        return text or cell.verdict
-    paper = f"**{cell.paper}**" if cell.paper_best else cell.paper
-    if not text:
-        return f"{cell.verdict} (paper {paper})" if cell.verdict else f"(paper {paper})"
-    inside = ", ".join(one for one in (f"paper {paper}", cell.difference, cell.verdict) if one)
-    return f"{text} ({inside})"
+    paper = f"**{cell.paper}**" if cell.paper_best and cell.paper else cell.paper
+    return replace(cell, text=text, paper=paper).plain
 
 
 def escape(text: str) -> str:

@@ -115,8 +115,8 @@ def draw_step(axes: Any, step: Step, line: int, codes: Codes, width: int, panel:
             axes.text(place, line, character, family="monospace", ha="center", va="center", color=INK)
             place += 1
         if number in step.possible:
-            shade = GREEN if number in step.applied else RED if number in step.dropped else INK
             state = "applied" if number in step.applied else "dropped" if number in step.dropped else "possible"
+            shade = {"applied": GREEN, "dropped": RED}.get(state, INK)
             weight = "normal" if state == "possible" else "bold"
             gid = f"{state}-{panel}-{line}-{number}"
             axes.text(

@@ -11,7 +11,7 @@ from scripts.runs import Run
 from .document import Cell, Part, Row, Table
 from .embeddings import groups_of
 from .grid import build as build_grid
-from .labels import model_title, system_title, text_title
+from .labels import group_title, system_title
 from .results import Results
 
 
@@ -29,10 +29,9 @@ def table_of(runs: tuple[Run, ...], results: Results, configs: Path) -> Table:
         Row([Cell(piece), *(Cell(", ".join(other for other, _ in one.get(piece, []))) for one in found)])
         for piece in pieces
     ]
-    caption = f"Ten nearest neighbours of some pieces: {text_title(runs[0], configs)}"
     return Table(
         f"table-neighbours-{runs[0].group}",
-        f"{caption} ({model_title(runs[0])})",
+        f"Ten nearest neighbours of some pieces: {group_title(runs[0], configs)}",
         ["piece", *(system_title(run, configs) for run in runs)],
         rows,
         ['The nearest first. Other pieces: `make embeddings.RUN TOKENS="..."`.'],

@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from .document import Drawing, Part, Row, Table
+from .document import Drawing, Part, Table
 from .drawing import svg
 
 TITLE = "BPE-dropout: the paper's tables and figures, and ours"
@@ -52,7 +51,6 @@ def render(parts: list[Part], tables: list[MergeTable], summary: str) -> str:
         js=Markup(read("page.js")),
         merges=merges_json(tables),
         pictures=pictures(parts),
-        groups=groups,
         number_columns=number_columns,
     )
     return page.lstrip()
@@ -83,11 +81,6 @@ def slug(text: str) -> str:
 
 
 # Tables.
-
-
-def groups(table: Table) -> list[tuple[str, list[Row]]]:
-    """Rows that follow each other and have the same group."""
-    return [(group, list(rows)) for group, rows in groupby(table.rows, key=lambda row: row.group)]
 
 
 def number_columns(table: Table) -> list[bool]:

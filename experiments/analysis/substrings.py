@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_dropout import Corpus, Dictionary, Segmenter
-from scripts.paper import Item, matching
+from scripts.paper import Item
 from scripts.runs import Run
 from scripts.stage import Reporter
 
 from .document import Drawing, Part
 from .drawing import colour, new_figure
 from .grid import build as build_grid
+from .grid import measured_runs
 from .labels import language_title, text_title
 from .measurement import begin, draw_epochs, record, sides_of
 from .results import Results
@@ -100,10 +101,8 @@ def count_tokens(
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
     part = build_grid(item, results, configs, own)
-    paper = [] if own else [run.name for _, _, run in item.cells(configs)]
-    for name in [*paper, *(own or matching(item.beside, results.names("substrings")))]:
-        if found := results.get(name, "substrings"):
-            part.blocks.append(draw(name, found["src"], configs))
+    for name in measured_runs(item, results, configs, own):
+        part.blocks.append(draw(name, (results.get(name, "substrings") or {})["src"], configs))
     return part
 
 
