@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_dropout import InputError
-from bpe_dropout.lines import read_lines
+from bpe_dropout.dictionary import SPECIAL
 from scripts.paper import Item, grouped
 from scripts.runs import Run
 
@@ -27,7 +27,7 @@ from .drawing import COLOURS, new_figure
 from .grid import build as build_grid
 from .grid import measured_runs
 from .labels import group_title, system_title
-from .measurement import begin, record
+from .measurement import begin, record, sides_of
 from .results import Results
 
 Vectors = NDArray[np.float32]
@@ -40,18 +40,21 @@ SHOWN = 3000  # points of a figure, at most
 
 def main() -> None:
     plan, options = begin("embeddings", __doc__)
-    pieces, counts = read_counts(options.folder / f"dict.{plan.run.source}.txt")
-    vectors = read_vectors(options.checkpoint, len(pieces))
-    kept = [number for number, piece in enumerate(pieces) if not piece.startswith("madeupword")]
+    side = sides_of(plan, options.folder)["src"]
+    all_counts = read_counts(side.folder / f"dict.{side.language}.txt")
+    vectors = read_vectors(options.checkpoint, len(all_counts))
+    pieces, kept = list(side.dictionary.ids), [number - len(SPECIAL) for number in side.dictionary.ids.values()]
     named = os.environ.get("TOKENS", "").split()
-    found = measure(vectors[kept], [pieces[number] for number in kept], [counts[number] for number in kept], named)
+    found = measure(vectors[kept], pieces, [all_counts[number] for number in kept], named)
     record("embeddings", plan, options, {"language": plan.run.source, **found})
 
 
-def read_counts(path: Path) -> tuple[list[str], list[int]]:
-    """The pieces of a dictionary in the order of their ids, and how often the training text has them."""
-    lines = [line.rsplit(" ", 1) for line in read_lines(path, "a fairseq dictionary")]
-    return [piece for piece, _ in lines], [int(count) for _, count in lines]
+def read_counts(path: Path) -> list[int]:
+    """How often the training text has the pieces of a dictionary, in the order of their ids."""
+    from fairseq.data import Dictionary
+
+    counts: list[int] = Dictionary.load(str(path)).count[len(SPECIAL) :]
+    return counts
 
 
 def read_vectors(checkpoint: Path, pieces: int) -> Vectors:
@@ -59,10 +62,9 @@ def read_vectors(checkpoint: Path, pieces: int) -> Vectors:
 
     state = load_state(str(checkpoint), map_location="cpu", weights_only=True)
     weight = state["model"].get("encoder.embed_tokens.weight")
-    special = 4  # the symbols that every dictionary of fairseq begins with
-    if weight is None or len(weight) != pieces + special:
+    if weight is None or len(weight) != pieces + len(SPECIAL):
         raise InputError(f"{checkpoint} has no source embeddings for the {pieces} pieces of the dictionary")
-    vectors: Vectors = weight.float().numpy()[special:]
+    vectors: Vectors = weight.float().numpy()[len(SPECIAL) :]
     return vectors
 
 
