@@ -19,19 +19,19 @@ from .segmenter import Segmenter
 
 if TYPE_CHECKING:
     from .calibration import Calibration, calibrate
-    from .corpus import Corpus, Epoch, Sampler
+    from .corpus import Corpus, Ragged, Sampler
     from .dictionary import Dictionary
     from .draws import choose, first_bits
-    from .lists import LightSampler
+    from .lists import BoundedSampler
 
 __all__ = [
+    "BoundedSampler",
     "Calibration",
     "Codes",
     "Corpus",
     "Dictionary",
-    "Epoch",
     "InputError",
-    "LightSampler",
+    "Ragged",
     "Sampler",
     "Segmenter",
     "calibrate",
@@ -45,12 +45,12 @@ _LATER = {
     "Calibration": "calibration",
     "calibrate": "calibration",
     "Corpus": "corpus",
-    "Epoch": "corpus",
+    "Ragged": "corpus",
     "Sampler": "corpus",
     "Dictionary": "dictionary",
     "choose": "draws",
     "first_bits": "draws",
-    "LightSampler": "lists",
+    "BoundedSampler": "lists",
 }
 
 

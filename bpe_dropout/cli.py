@@ -13,24 +13,20 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
-import io
 import json
 import os
 import signal
 import stat
 import sys
-import tempfile
-import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
 from typing import BinaryIO
 
 from .errors import InputError, LineError, check_dropout
+from .files import describe, open_input, open_output, write
+from .learning import count_words, learn
 from .lines import blocks_of_lines
+from .progress import Progress
 from .segmenter import Segmenter
 
 
@@ -60,12 +56,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def fail(sentence: str) -> int:
     print(f"bpe-dropout: error: {sentence}", file=sys.stderr)
     return 1
-
-
-def describe(error: OSError) -> str:
-    what = f"{error.filename}: " if error.filename else ""
-    advice = "; free some space and run it again" if error.errno == errno.ENOSPC else ""
-    return f"{what}{error.strerror or error}{advice}"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -238,8 +228,9 @@ def run_apply(options: argparse.Namespace) -> None:
     stream = read_segmenter(options).stream(options.dropout, threads=options.threads)
     name = options.input or "standard input"
     with open_input(options.input) as source, open_output(options.output) as out:
-        progress = Progress("segmented", size_of(source))
-        lines = 0
+        progress, size = Progress(), size_of(source)
+        show = progress.counting("segmenting", "MB", 1e6)
+        lines = done = 0
         for block in blocks_of_lines(source):
             try:
                 segmented = stream.text(block, options.seed, first_line=lines)
@@ -247,30 +238,27 @@ def run_apply(options: argparse.Namespace) -> None:
                 raise InputError(f"{name}, {error}") from None
             write(out, segmented)
             lines += block.count(b"\n")
-            progress.add(len(block))
-        progress.close()
+            done += len(block)
+            show(done, size)
+        progress.clear()
 
 
-def run_learn(options: argparse.Namespace, progress: Callable[[range], Iterable[int]] | None = None) -> None:
-    """Learns merges. `progress` goes through the numbers of the merges; by default a bar does, on a terminal."""
-    if options.symbols < 1:
-        raise InputError(f"the number of merges is 1 or more, not {options.symbols}")
-    from subword_nmt import learn_bpe
-
+def run_learn(options: argparse.Namespace) -> None:
+    progress = Progress()
     counts = count_words(options.input)
-    if not any(len(word) > 1 for word in counts):
-        raise InputError(f"{options.input or 'standard input'}: there is no word of two characters to learn from")
-    learned = io.StringIO()
-    kept = learn_bpe.get_vocabulary, learn_bpe.tqdm
-    # The words are counted already, in no time; the learner takes them in place of what it would count.
-    learn_bpe.get_vocabulary = lambda *_: Counter(counts)
-    learn_bpe.tqdm = progress or partial(learn_bpe.tqdm, disable=None)
     try:
-        learn_bpe.learn_bpe(None, learned, options.symbols, options.min_frequency, total_symbols=options.total_symbols)
-    finally:
-        learn_bpe.get_vocabulary, learn_bpe.tqdm = kept
+        codes = learn(
+            counts,
+            options.symbols,
+            min_frequency=options.min_frequency,
+            total_symbols=options.total_symbols,
+            progress=progress.counting("learning", "merges"),
+        )
+    except InputError as error:
+        raise InputError(f"{options.input or 'standard input'}: {error}") from None
+    progress.clear()
     with open_output(options.output) as out:
-        write(out, learned.getvalue().encode())
+        write(out, codes.text().encode())
 
 
 def run_distribution(options: argparse.Namespace) -> None:
@@ -300,7 +288,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
     from .calibration import calibrate
 
     segmenter, counts = read_segmenter(options), count_words(options.input)
-    line = TerminalLine()
+    line = Progress()
     found = calibrate(
         segmenter, counts, options.ratio, progress=lambda p, ratio: line.show(f"tried p = {p:.4f}: {ratio:.4f} times")
     )
@@ -325,118 +313,12 @@ def run_calibrate(options: argparse.Namespace) -> None:
         print(f"exact for {found.exact_share:.1%} of the words; the others, rare or long, were drawn at least 8 times")
 
 
-def count_words(path: str | None) -> dict[str, int]:
-    """Distinct words, split at spaces, in the order of their first appearance, and how often they come."""
-    from . import _core
-    from .segmenter import SPLITS, invalid_line
-
-    index = _core.Index(SPLITS["spaces"])
-    lines = 0
-    with open_input(path) as source:
-        progress = Progress("read", size_of(source))
-        for block in blocks_of_lines(source):
-            try:
-                index.add(b"\n".join(line.strip(b"\r ") for line in block.split(b"\n")) if b"\r" in block else block)
-            except _core.InvalidText as error:
-                raise InputError(f"{path or 'standard input'}, {invalid_line(error, lines)}") from None
-            lines += block.count(b"\n")
-            progress.add(len(block))
-        progress.close()
-    types, ends, counts = index.bytes(), index.ends().tolist(), index.counts().tolist()
-    if not counts:
-        raise InputError(f"{path or 'standard input'} holds no words")
-    return {types[begin:end].decode(): count for begin, end, count in zip(ends, ends[1:], counts, strict=False)}
-
-
-# Files: in as blocks of whole lines, out as it comes; a named output file appears when it is whole.
-
-
-@contextlib.contextmanager
-def open_input(path: str | None) -> Iterator[BinaryIO]:
-    if path is None or path == "-":
-        yield sys.stdin.buffer
-    else:
-        with open(path, "rb") as source:
-            yield source
-
-
-@contextlib.contextmanager
-def open_output(path: str | None) -> Iterator[io.FileIO]:
-    if path is None or path == "-":
-        with io.FileIO(sys.stdout.fileno(), "w", closefd=False) as out:
-            yield out
-        return
-    target = Path(path)
-    if target.exists() and not target.is_file():  # /dev/null, a pipe
-        with io.FileIO(path, "w") as out:
-            yield out
-        return
-    if not target.parent.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {target.parent}")
-    handle, name = tempfile.mkstemp(prefix=target.name + ".", suffix=".part", dir=target.parent)
-    try:
-        with io.FileIO(handle, "w") as out:
-            yield out
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
-
-
-def write(out: io.FileIO, data: bytes) -> None:
-    """Writes all of it: without a buffer, so that a full disk shows here and not at the end."""
-    view = memoryview(data)
-    while view:
-        view = view[out.write(view) :]
-
-
 def size_of(source: BinaryIO) -> int | None:
     try:
         status = os.fstat(source.fileno())
     except (OSError, ValueError):
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-class TerminalLine:
-    """A line on the terminal that is written over, once work takes longer than a moment; nothing in a pipe."""
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._shown = 0.0
-        self._terminal = sys.stderr.isatty()
-
-    def show(self, text: str) -> None:
-        now = time.monotonic()
-        if self._terminal and now - self._start > 1 and now - self._shown > 0.2:
-            self._shown = now
-            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        if self._shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-class Progress:
-    """How many bytes of a file are done, and how fast."""
-
-    def __init__(self, what: str, size: int | None) -> None:
-        self._what, self._size, self._done = what, size, 0
-        self._start = time.monotonic()
-        self._line = TerminalLine()
-
-    def add(self, amount: int) -> None:
-        self._done += amount
-        share = f" of {self._size / 1e6:.0f}, {self._done / self._size:.0%}" if self._size else ""
-        rate = self._done / max(time.monotonic() - self._start, 1e-9) / 1e6
-        self._line.show(f"{self._what} {self._done / 1e6:.0f}{share} MB, {rate:.0f} MB/s")
-
-    def close(self) -> None:
-        self._line.clear()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ A codes file is a line "#version: 0.2" and then a merge a line, the most importa
     th e</w>
 
 Without the first line it is version 0.1, in which "</w>" is a symbol of its own and not the end of a
-character. Left out: learning merges (subword-nmt's learner does that, see cli.py).
+character. Left out: learning merges (learning.py).
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ class Codes:
         for rank, pair in enumerate(self.pairs):
             ranks.setdefault(pair, rank)
         return ranks
+
+    def text(self) -> str:
+        """As a codes file has it."""
+        head = "#version: 0.2\n" if self.version == (0, 2) else ""
+        return head + "".join(f"{left} {right}\n" for left, right in self.pairs)
 
     @classmethod
     def read(cls, path: str | Path, merges: int = -1) -> Codes:

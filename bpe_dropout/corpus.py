@@ -37,7 +37,7 @@ Distribution = Iterable[tuple[Segmentation, float]] | Mapping[tuple[str, ...], f
 MEMORY = 256 << 20
 
 
-class Epoch(NamedTuple):
+class Ragged(NamedTuple):
     """The ids of many sentences: sentence i is ids[offsets[i]:offsets[i + 1]]."""
 
     ids: NDArray[np.int32]
@@ -248,7 +248,7 @@ class Sampler:
         epoch: int,
         side: int = 0,
         threads: int = 1,
-    ) -> Epoch: ...
+    ) -> Ragged: ...
 
     def tokens(
         self,
@@ -258,7 +258,7 @@ class Sampler:
         epoch: int,
         side: int = 0,
         threads: int = 1,
-    ) -> NDArray[np.int32] | Epoch:
+    ) -> NDArray[np.int32] | Ragged:
         """The ids of one sentence, or of many."""
         key = make_key(seed, epoch, side)
         if isinstance(sentences, int | np.integer):
@@ -266,8 +266,8 @@ class Sampler:
             return self._core.ids(key, number, 1, _NONE_LISTED, 1)[0]
         first, count, listed = self._select(sentences)
         if count == 0 and listed is not None:
-            return Epoch(np.zeros(0, np.int32), np.zeros(1, np.int64))
-        return Epoch(*self._core.ids(key, first, count, _listed(listed), _threads(threads)))
+            return Ragged(np.zeros(0, np.int32), np.zeros(1, np.int64))
+        return Ragged(*self._core.ids(key, first, count, _listed(listed), _threads(threads)))
 
     def _select(self, sentences: range | ArrayLike | None) -> tuple[int, int, NDArray[np.int64] | None]:
         if sentences is None:

@@ -1,6 +1,6 @@
 """Segmentations with their probabilities, handed in as lists, and drawn by the compiled core.
 
-For any method but BPE-dropout itself. `Lists` collects them; `LightSampler` draws whole epochs in bounded memory:
+For any method but BPE-dropout itself. `Lists` collects them; `BoundedSampler` draws whole epochs in bounded memory:
 `Corpus.distribution_sampler` keeps all segmentations of all words, and where words are many and hardly come twice
 (unsegmented Japanese, whole sentences) that is too much. The lists of frequent words are kept as far as the memory
 allows; all else is listed, drawn once for each time that it occurs, and forgotten. What is drawn is the same either
@@ -68,12 +68,12 @@ class Lists:
         return *wide, np.array(self._ids, np.int32)  # type: ignore[return-value]
 
 
-class LightSampler:
+class BoundedSampler:
     """Draws a corpus, epoch by epoch.
 
     `outcomes(text)` gives the segmentations of a word, or of a sentence as its words with spaces between them.
 
-    >>> light = LightSampler(corpus, lambda word: ([[4, 5], [6]], [0.9, 0.1]), unit="word", memory=1 << 28)
+    >>> light = BoundedSampler(corpus, lambda word: ([[4, 5], [6]], [0.9, 0.1]), unit="word", memory=1 << 28)
     >>> light.epoch(seed=1, epoch=3, side=0).tokens(17, seed=1, epoch=3, side=0)
     """
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bpe_dropout import InputError
-from bpe_dropout.cli import describe
+from bpe_dropout.files import describe
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

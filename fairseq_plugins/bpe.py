@@ -11,7 +11,7 @@ from typing import Optional
 
 from fairseq.data.encoders import register_bpe
 
-from bpe_dropout import Dictionary, Epoch, InputError, Sampler, Segmenter
+from bpe_dropout import Dictionary, InputError, Ragged, Sampler, Segmenter
 from bpe_dropout.dictionary import SPECIAL
 from bpe_dropout.errors import check_dropout
 
@@ -104,9 +104,9 @@ class BpeText(Text):
     def segment(self, line: str) -> list[str]:
         return Words(self._segmenter).segment(line)
 
-    def types(self) -> Epoch:
+    def types(self) -> Ragged:
         stream = self._segmenter.stream(dictionary=self.dictionary, threads=self._threads)
-        return Epoch(*stream.ids(self.corpus.type_lines()))
+        return Ragged(*stream.ids(self.corpus.type_lines()))
 
     def _keep(self) -> Sampler:
         if self._kept is None:

@@ -16,12 +16,13 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
-from bpe_dropout import Corpus, Dictionary, InputError, cli
-from bpe_dropout.cli import TerminalLine
+from bpe_dropout import Corpus, Dictionary, InputError
 from bpe_dropout.dictionary import SPECIAL
+from bpe_dropout.files import whole
+from bpe_dropout.learning import count_words, learn
 from bpe_dropout.lines import decode_lines
+from bpe_dropout.progress import Progress
 
 from .bpe import SEPARATOR, read_segmenter
 from .folder import DataFolder
@@ -164,9 +165,11 @@ def finish(options: argparse.Namespace, folder: Path) -> None:
 
 def learn_codes(text: Path, codes: Path, merges: int) -> None:
     print(f"learning {merges} merges for {codes.name}", flush=True)
-    cli.run_learn(
-        argparse.Namespace(input=str(text), output=str(codes), symbols=merges, min_frequency=2, total_symbols=False)
-    )
+    progress = Progress()
+    learned = learn(count_words(text), merges, progress=progress.counting(codes.name, "merges"))
+    progress.clear()
+    with whole(codes) as part:
+        part.write_bytes(learned.text().encode())
 
 
 def write_dictionaries(options: argparse.Namespace, folder: DataFolder) -> None:
@@ -186,9 +189,8 @@ def write_dictionaries(options: argparse.Namespace, folder: DataFolder) -> None:
     for language, pieces in counts.items():
         dictionary = make_dictionary(pieces, options.threshold, options.nwords)
         path = folder.path / f"dict.{language}.txt"
-        part = path.with_suffix(".part")
-        dictionary.save(str(part))
-        os.replace(part, path)
+        with whole(path) as part:
+            dictionary.save(str(part))
         print(f"dict.{language}.txt: {len(dictionary)} entries, with {dictionary.nspecial} symbols of fairseq's")
 
 
@@ -216,20 +218,12 @@ def read_lines(path: Path) -> Iterator[str]:
         yield from decode_lines(file, path)
 
 
-class Shown(Protocol):
-    """A line of progress."""
-
-    def show(self, text: str) -> None: ...
-
-    def clear(self) -> None: ...
-
-
 def prepare_text(
-    path: Path, to: Path, steps: Preparation, progress: Shown | None = None, processes: int | None = None
+    path: Path, to: Path, steps: Preparation, progress: Progress | None = None, processes: int | None = None
 ) -> None:
     lines = read_lines(path)
     chunks = iter(lambda: list(islice(lines, _LINES)), [])
-    progress, done = progress or TerminalLine(), 0
+    progress, done = progress or Progress(), 0
     with multiprocessing.Pool(processes, initializer=_set_preparation, initargs=(steps,)) as pool, to.open("wb") as out:
         for prepared in pool.imap(_prepare, chunks):
             out.write("".join(line + "\n" for line in prepared).encode())
@@ -255,7 +249,7 @@ def join_text(path: Path, to: Path, codes: Path, side: str) -> None:
     segmenter = read_segmenter(codes, side)
     stream = segmenter.stream(split="whitespace")
     different, lines, example, segmented = 0, 0, "", False
-    progress = TerminalLine()
+    progress = Progress()
     with to.open("wb") as out:
         for number, line in enumerate(read_lines(path), 1):
             pieces = line.split()

@@ -18,7 +18,7 @@ import torch
 from fairseq.data import Dictionary, LanguagePairDataset
 from numpy.typing import NDArray
 
-from bpe_dropout import Epoch
+from bpe_dropout import Ragged
 
 from .texts import Segmentations, Text
 
@@ -30,7 +30,7 @@ class Tokens(NamedTuple):
     lengths: NDArray[np.int64]
 
     @classmethod
-    def of(cls, drawn: Epoch) -> Tokens:
+    def of(cls, drawn: Ragged) -> Tokens:
         return cls(drawn.ids.astype(np.int64), np.diff(drawn.offsets))
 
     def sentences(self) -> list[NDArray[np.int64]]:

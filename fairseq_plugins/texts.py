@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bpe_dropout import Corpus, Dictionary, Epoch, InputError, Sampler
+from bpe_dropout import Corpus, Dictionary, InputError, Ragged, Sampler
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Segmentations:
             self._lengths = self.sampler.lengths(**self._key, threads=self._threads)
         return self._lengths
 
-    def tokens(self, sentences: NDArray[np.int64]) -> Epoch:
+    def tokens(self, sentences: NDArray[np.int64]) -> Ragged:
         """The ids of some sentences."""
         return self.sampler.tokens(sentences, **self._key)
 
@@ -92,7 +92,7 @@ class Text(ABC):
         """The pieces of a line of words, the best segmentation."""
 
     @abstractmethod
-    def types(self) -> Epoch:
+    def types(self) -> Ragged:
         """The ids of every distinct word, the best segmentation."""
 
     def unknown(self) -> tuple[float, str]:

@@ -18,7 +18,7 @@ import numpy as np
 from fairseq.data.encoders import register_bpe
 from fairseq.dataclass import ChoiceEnum
 
-from bpe_dropout import Dictionary, Epoch, InputError, LightSampler, Sampler
+from bpe_dropout import BoundedSampler, Dictionary, InputError, Ragged, Sampler
 from bpe_dropout.lists import Outcomes
 
 from .method import MethodConfig, SegmentationMethod
@@ -181,9 +181,9 @@ class UnigramText(Text):
     def segment(self, line: str) -> list[str]:
         return self._model.segment(line)
 
-    def types(self) -> Epoch:
+    def types(self) -> Ragged:
         ids = [self._best(word) for word in self.corpus.types()]
-        return Epoch(np.concatenate([*ids, np.zeros(0, np.int32)]), np.cumsum([0, *map(len, ids)]))
+        return Ragged(np.concatenate([*ids, np.zeros(0, np.int32)]), np.cumsum([0, *map(len, ids)]))
 
     def _best(self, word: str) -> np.ndarray:
         return self._ids[self._model.best(word)].astype(np.int32)
@@ -197,9 +197,9 @@ class UnigramText(Text):
         return self._sampler(lambda word: ([self._best(word).tolist()], [1.0]), "word").epoch(seed=0, epoch=0)
 
     @cached_property
-    def _light(self) -> LightSampler:
+    def _light(self) -> BoundedSampler:
         return self._sampler(self._outcomes, self._unit)
 
-    def _sampler(self, outcomes: Callable[[str], Outcomes], unit: Any) -> LightSampler:
+    def _sampler(self, outcomes: Callable[[str], Outcomes], unit: Any) -> BoundedSampler:
         eos, memory, threads = self.dictionary.eos, self._memory, self._threads
-        return LightSampler(self.corpus, outcomes, unit=unit, eos=eos, memory=memory, threads=threads)
+        return BoundedSampler(self.corpus, outcomes, unit=unit, eos=eos, memory=memory, threads=threads)

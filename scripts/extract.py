@@ -19,10 +19,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bpe_dropout import InputError
+from bpe_dropout.files import whole
 
 from .corpora import SPLITS, Corpus, Held, read_corpora
 from .readers import READERS, Pair
-from .stage import Reporter, Stage, whole, write_json
+from .stage import Reporter, Stage, write_json
 
 
 def main() -> None:

@@ -15,12 +15,13 @@ from collections import Counter
 from pathlib import Path
 
 from bpe_dropout import InputError
+from bpe_dropout.files import whole
 from fairseq_plugins.folder import DataFolder
 from fairseq_plugins.preparation import read_preparation
 
 from .commands import exit_on_signals, run_logged
 from .runs import Plan
-from .stage import Reporter, Stage, plan_of, whole, write_json
+from .stage import Reporter, Stage, plan_of, write_json
 from .train import Devices, common_arguments, environment_of, find_devices, without_place
 
 BEAM, LENPEN = 4, 0.6

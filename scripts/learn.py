@@ -10,17 +10,17 @@ Writes beside FILE how large the vocabulary became, as FILE.json.
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
-from bpe_dropout import InputError, Segmenter, cli
+from bpe_dropout import Codes, InputError, Segmenter
+from bpe_dropout.files import whole
+from bpe_dropout.learning import count_words, learn
 from fairseq_plugins.vocabulary import count_pieces, read_corpus
 
-from .stage import Reporter, Stage, whole, write_json
+from .stage import Reporter, Stage, write_json
 
 SENTENCES = 5_000_000  # that sentencepiece learns from, at most: it keeps them in memory
 
@@ -42,36 +42,27 @@ def main() -> None:
 
 def learn_bpe(words: Path, vocabulary: int, output: Path, threads: int) -> dict[str, int]:
     corpus = read_corpus(words)
-    with tempfile.TemporaryDirectory(dir=output.parent) as folder:
-        codes = Path(folder) / "codes"
-        most = vocabulary * 5 // 4  # pieces that are merged away make room for more merges than pieces
-        print(f"learning up to {most} merges from {words}", flush=True)
-        cli.run_learn(
-            argparse.Namespace(input=str(words), output=str(codes), symbols=most, min_frequency=2, total_symbols=False),
-            progress=partial(report_merges, output.name),
-        )
-        head, *merges = codes.read_bytes().removesuffix(b"\n").split(b"\n")
+    most = vocabulary * 5 // 4  # pieces that are merged away make room for more merges than pieces
+    print(f"learning up to {most} merges from {words}", flush=True)
+    report = Reporter()
+    learned = learn(count_words(words), most, progress=report.counting(output.name, "merges"))
+    report.clear()
 
-        def pieces(number: int) -> int:
-            return len(count_pieces(Segmenter.from_codes(codes, merges=number), corpus))
+    def first(number: int) -> Codes:
+        return Codes(learned.pairs[:number])
 
-        number = choose_merges(pieces, len(merges), vocabulary)
-        size = pieces(number)
+    def pieces(number: int) -> int:
+        return len(count_pieces(Segmenter(first(number)), corpus))
+
+    number = choose_merges(pieces, len(learned.pairs), vocabulary)
+    size = pieces(number)
     if size > vocabulary:
         raise InputError(
             f"{words}: its characters alone make a vocabulary of {size} pieces, more than the {vocabulary} asked for"
         )
     with whole(output) as part:
-        part.write_bytes(b"".join(line + b"\n" for line in (head, *merges[:number])))
+        part.write_bytes(first(number).text().encode())
     return {"pieces": size, "merges": number}
-
-
-def report_merges(name: str, merges: range) -> Iterator[int]:
-    report = Reporter()
-    for number in merges:
-        report.show(f"{name}: learned {number} of {len(merges)} merges")
-        yield number
-    report.clear()
 
 
 def choose_merges(pieces: Callable[[int], int], most: int, vocabulary: int) -> int:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import glob
 import json
 import os
-import socket
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bpe_dropout import InputError
-from bpe_dropout.cli import TerminalLine, describe
+from bpe_dropout.files import describe, whole
+from bpe_dropout.progress import Progress
 
 from .corpora import CONFIGS
 from .runs import Plan, Run, plan_run
-
-_EVERY = 15.0  # seconds between lines of progress where there is no terminal
 
 
 class Stage(argparse.ArgumentParser):
@@ -57,55 +51,11 @@ def explain(kind: type[BaseException], error: BaseException, trace: Any) -> None
         sys.__excepthook__(kind, error, trace)
 
 
-class Reporter(TerminalLine):
-    """Progress: a line that is written over on a terminal, and where there is none a line in the log now and then."""
+class Reporter(Progress):
+    """Progress of a stage: on a terminal, and where there is none a line in its log now and then."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._logged = time.monotonic()
-
-    @property
-    def is_due(self) -> bool:
-        """Whether what is shown now would be seen."""
-        return sys.stderr.isatty() or time.monotonic() - self._logged >= _EVERY
-
-    def show(self, text: str) -> None:
-        if sys.stderr.isatty():
-            super().show(text)
-        elif self.is_due:
-            self._logged = time.monotonic()
-            print(text, file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """A file to write under another name, which takes its own when it is whole.
-
-    The other name is this process's own: two that make the same file, on one machine or two, do not write into each
-    other's. What a killed process of this machine has left behind is removed.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    host = socket.gethostname()
-    for left in path.parent.glob(glob.escape(f"{path.name}.{host}.") + "*.part"):
-        number = left.name.split(".")[-2]
-        if number.isdigit() and not is_running(int(number)):
-            left.unlink(missing_ok=True)
-    part = path.with_name(f"{path.name}.{host}.{os.getpid()}.part")
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+        super().__init__(every=15)
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from bpe_dropout import InputError
+from bpe_dropout.files import whole
 
-from .stage import Reporter, Stage, read_json, whole, write_json
+from .stage import Reporter, Stage, read_json, write_json
 
 SEED = 1
 

@@ -25,13 +25,14 @@ from typing import Any
 
 import fairseq_plugins.averaging as averaging
 from bpe_dropout import InputError
+from bpe_dropout.files import whole
 
 from .commands import exit_on_signals, run_logged
 from .corpora import ROOT
 from .download import checksum
 from .machine import machine, versions
 from .runs import Plan
-from .stage import Reporter, Stage, describe_time, plan_of, read_json, whole, write_json
+from .stage import Reporter, Stage, describe_time, plan_of, read_json, write_json
 
 SMALLEST = 1000  # source tokens that a GPU is given at least: a sentence must fit
 NEVER = "1000000"

@@ -16,10 +16,11 @@ from importlib import import_module
 from pathlib import Path
 
 from bpe_dropout import InputError
+from bpe_dropout.files import whole
 from scripts.corpora import ROOT
 from scripts.paper import Item, read_items
 from scripts.runs import Run
-from scripts.stage import Reporter, Stage, whole
+from scripts.stage import Reporter, Stage
 
 from . import drawing, latex, markdown, page
 from .document import Part, verdicts

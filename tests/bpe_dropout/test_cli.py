@@ -248,7 +248,7 @@ def test_progress_on_a_terminal_only(files):
         except OSError:
             break
     assert process.wait() == 0
-    assert b"segmented 0 MB" in shown
+    assert b"segmenting: 0 MB" in shown
 
 
 def test_a_warning_is_a_line(files, tmp_path):

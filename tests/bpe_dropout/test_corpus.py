@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bpe_dropout import Corpus, Dictionary, InputError, LightSampler, Segmenter, choose, first_bits
+from bpe_dropout import BoundedSampler, Corpus, Dictionary, InputError, Segmenter, choose, first_bits
 from bpe_dropout.word_index import index_path
 from tests.bpe_dropout.test_exact import chi_square
 from tests.conftest import write_codes
@@ -497,7 +497,7 @@ def test_light_sampling_is_the_same_draw(tmp_path, english, unit):
         ).tokens(**key)
     seen = []
     for memory, threads in ((0, 1), (5000, 2), (1 << 30, 1)):
-        light = LightSampler(corpus, outcomes, unit=unit, eos=2, memory=memory, threads=threads)
+        light = BoundedSampler(corpus, outcomes, unit=unit, eos=2, memory=memory, threads=threads)
         sampler = light.epoch(**key, progress=lambda done, total: seen.append((done, total)))
         for drawn in (sampler.tokens(**key), pickle.loads(pickle.dumps(sampler)).tokens(**key)):
             assert (drawn.ids == expected.ids).all()

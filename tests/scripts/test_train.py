@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from bpe_dropout import InputError
+from bpe_dropout.files import whole
 from scripts.commands import run_logged
 from scripts.corpora import ROOT
 from scripts.runs import Run, plan_run
-from scripts.stage import whole, write_json
+from scripts.stage import write_json
 from scripts.train import (
     Devices,
     History,

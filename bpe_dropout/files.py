@@ -1,0 +1,95 @@
+"""Files in and out: read as bytes, written whole or not at all.
+
+with whole(Path("codes")) as part:
+    part.write_bytes(...)           # "codes" appears, or is replaced, when the block ends
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import io
+import itertools
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from .errors import InputError
+
+_numbers = itertools.count()
+
+
+@contextlib.contextmanager
+def whole(path: str | Path) -> Iterator[Path]:
+    """A name to write a file under; the file takes its own name when it is whole.
+
+    The name belongs to this call alone, so two processes that make the same file, on one machine or two, do not write
+    into each other's. Leftovers of processes of this machine that were killed are removed.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    host = socket.gethostname()
+    for left in path.parent.glob(glob.escape(f"{path.name}.{host}.") + "*.part"):
+        number = left.name.split(".")[-2].partition("-")[0]
+        if number.isdigit() and not is_running(int(number)):
+            left.unlink(missing_ok=True)
+    part = path.with_name(f"{path.name}.{host}.{os.getpid()}-{next(_numbers)}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+@contextlib.contextmanager
+def open_input(path: str | None) -> Iterator[BinaryIO]:
+    """A file, or standard input where none is named."""
+    if path is None or path == "-":
+        yield sys.stdin.buffer
+    else:
+        with open(path, "rb") as source:
+            yield source
+
+
+@contextlib.contextmanager
+def open_output(path: str | None) -> Iterator[io.FileIO]:
+    """A file that appears when it is whole, or standard output where none is named."""
+    if path is None or path == "-":
+        with io.FileIO(sys.stdout.fileno(), "w", closefd=False) as out:
+            yield out
+    elif Path(path).exists() and not Path(path).is_file():  # /dev/null, a pipe
+        with io.FileIO(path, "w") as out:
+            yield out
+    elif not Path(path).parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {Path(path).parent}")
+    else:
+        with whole(path) as part, io.FileIO(part, "w") as out:
+            yield out
+
+
+def write(out: io.FileIO, data: bytes) -> None:
+    """Writes all of it: without a buffer, so that a full disk shows here and not at the end."""
+    view = memoryview(data)
+    while view:
+        view = view[out.write(view) :]
+
+
+def describe(error: OSError) -> str:
+    """What went wrong with a file, in a sentence."""
+    what = f"{error.filename}: " if error.filename else ""
+    advice = "; free some space and run it again" if error.errno == errno.ENOSPC else ""
+    return f"{what}{error.strerror or error}{advice}"
