@@ -1,10 +1,11 @@
-"""The command `bpe-dropout`: apply, learn, distribution, calibrate.
+"""The command `bpe-dropout`.
 
     bpe-dropout learn -s 4000 < train.tok.en > codes
     bpe-dropout apply -c codes < train.tok.en > train.bpe.en
     bpe-dropout apply -c codes -p 0.1 --seed 1 < train.tok.en > train.bpe-dropout.en
     bpe-dropout distribution -c codes -p 0.1 unrelated
     bpe-dropout calibrate -c codes --ratio 1.25 < train.tok.zh
+    bpe-dropout data --help                   data folders for training
 
 Text is UTF-8, a sentence a line, tokenized into words with spaces between them.
 """
@@ -154,6 +155,10 @@ def make_parser() -> argparse.ArgumentParser:
         help="wanted length, relative to BPE (default: %(default)s)",
     )
     calibrate.add_argument("--json", action="store_true", help="as JSON")
+
+    from .data.commands import add_commands
+
+    add_commands(commands)
     return parser
 
 

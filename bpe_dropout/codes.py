@@ -84,18 +84,20 @@ def _version(line: str, path: str | Path) -> tuple[int, int]:
     return (0, int(numbers[1]))
 
 
-def read_vocabulary(path: str | Path, threshold: int | None = None) -> frozenset[str]:
-    """The pieces of a file of "piece count" lines that come at least `threshold` times.
-
-    Pieces have their separator, as `subword-nmt get-vocab` writes them: "un@@ 12".
-    """
-    pieces = set()
+def read_piece_counts(path: str | Path) -> dict[str, int]:
+    """The lines "piece count" of a vocabulary. Pieces have their separator, as `subword-nmt get-vocab` writes them."""
+    counts: dict[str, int] = {}
     for number, line in enumerate(read_lines(path, "a vocabulary, as subword-nmt get-vocab writes it"), 1):
         piece, _, count = line.strip("\r\n ").partition(" ")
         if not re.fullmatch(r"-?[0-9]+", count):
             raise InputError(f"{path}, line {number}: expected a piece, a space and its count, not {line!r}")
-        if threshold is None or int(count) >= threshold:
-            pieces.add(piece)
+        counts[piece] = max(int(count), counts.get(piece, int(count)))
+    return counts
+
+
+def read_vocabulary(path: str | Path, threshold: int | None = None) -> frozenset[str]:
+    """The pieces of a vocabulary that come at least `threshold` times."""
+    pieces = {piece for piece, count in read_piece_counts(path).items() if threshold is None or count >= threshold}
     if not pieces:
         raise InputError(f"{path}: no piece comes {threshold} times or more" if threshold else f"{path} is empty")
     return frozenset(pieces)

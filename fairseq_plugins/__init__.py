@@ -1,8 +1,8 @@
 """BPE-dropout in fairseq: `fairseq-train DATA --user-dir fairseq_plugins --bpe bpe_dropout --arch transformer ...`
 
-Importing this registers two BPEs, `bpe_dropout` and `unigram_regularization`, the tokenizer `characters`, and the task
-`translation_bpe_dropout`, which also stands in for fairseq's `translation`; and it mends how fairseq loads and saves
-checkpoints (checkpoints.py). `python -m fairseq_plugins` prints the folder to name as --user-dir.
+Importing this registers the methods as BPEs, `bpe_dropout` and `unigram_regularization`, the tokenizer `characters`,
+and the task `translation_bpe_dropout`, which also takes the place of fairseq's `translation`; and it mends how fairseq
+loads and saves checkpoints (checkpoints.py). `python -m fairseq_plugins` prints the folder to name as --user-dir.
 """
 
 try:
@@ -14,9 +14,9 @@ except ImportError as error:
         "`pip install --no-build-isolation --no-deps fairseq-fixed` and what scripts/setup.sh names beside it"
     ) from error
 
-from . import bpe, characters, checkpoints, errors, task, unigram
+from . import characters, checkpoints, errors, methods, task
 
 checkpoints.install()
 errors.install()
 
-__all__ = ["bpe", "characters", "checkpoints", "errors", "task", "unigram"]
+__all__ = ["characters", "checkpoints", "errors", "methods", "task"]

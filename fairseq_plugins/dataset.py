@@ -11,130 +11,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset
 from numpy.typing import NDArray
 
-from bpe_dropout import Ragged
-
-from .texts import Segmentations, Text
+from bpe_dropout.data.pairs import PairSide, Samples
 
 
-class Tokens(NamedTuple):
-    """Sentences, one after the other."""
-
-    ids: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, drawn: Ragged) -> Tokens:
-        return cls(drawn.ids.astype(np.int64), np.diff(drawn.offsets))
-
-    def sentences(self) -> list[NDArray[np.int64]]:
-        return np.split(self.ids, np.cumsum(self.lengths)[:-1])
-
-    def padded(self, pad: int, left: bool, multiple: int) -> torch.Tensor:
-        """A row a sentence, as fairseq's collate_tokens makes them one by one."""
-        width = -(-int(self.lengths.max()) // multiple) * multiple
-        columns = np.arange(width)
-        taken = columns >= (width - self.lengths)[:, None] if left else columns < self.lengths[:, None]
-        rows = np.full(taken.shape, pad, np.int64)
-        rows[taken] = self.ids
-        return torch.from_numpy(rows)
-
-    def shifted(self, eos: int) -> Tokens:
-        """What the decoder sees: the end of the sentence first, and everything one later."""
-        ids = np.empty_like(self.ids)
-        ids[1:] = self.ids[:-1]
-        ids[np.cumsum(self.lengths) - self.lengths] = eos
-        return Tokens(ids, self.lengths)
-
-
-class Samples(NamedTuple):
-    """The pairs of a batch, before they are padded."""
-
-    numbers: NDArray[np.int64]
-    source: Tokens
-    target: Tokens | None
-
-
-class Side:
-    """The source or the target of all pairs: one text, or several one after the other.
-
-    Every part has two numbers of its own to draw with, one a side, so that the copies of an upsampled text, too,
-    are drawn independently.
-    """
-
-    def __init__(self, texts: Sequence[Text], side: int, longest: int | None = None) -> None:
-        self.texts, self.side, self._longest = list(texts), side, longest
-        self._begins = np.cumsum([0, *map(len, texts)])
-        self._parts: list[Segmentations] = []
-        self._sizes: NDArray[np.int32] | None = None
-        self._plain_sizes: NDArray[np.int32] | None = None
-
-    def __len__(self) -> int:
-        return int(self._begins[-1])
-
-    @property
-    def draws(self) -> bool:
-        return any(text.draws for text in self.texts)
-
-    @property
-    def plain_sizes(self) -> NDArray[np.int32]:
-        """The sizes of the plain segmentation, whatever is drawn."""
-        if self._plain_sizes is None:
-            self._plain_sizes = self.plain().sizes
-        return self._plain_sizes
-
-    def plain(self) -> Side:
-        return self._segmented([text.plain() for text in self.texts])
-
-    def draw(self, seed: int, epoch: int) -> Side:
-        return self._segmented(
-            [
-                text.draw(seed, epoch, 2 * part + self.side) if text.draws else text.plain()
-                for part, text in enumerate(self.texts)
-            ]
-        )
-
-    def _segmented(self, parts: list[Segmentations]) -> Side:
-        side = Side(self.texts, self.side, self._longest)
-        side._parts = parts
-        return side
-
-    @property
-    def sizes(self) -> NDArray[np.int32]:
-        if self._sizes is None:
-            sizes = np.concatenate([part.lengths for part in self._parts])
-            self._sizes = sizes if self._longest is None else np.minimum(sizes, self._longest)
-        return self._sizes
-
-    def tokens(self, indices: Sequence[int] | NDArray[np.int64]) -> Tokens:
-        """The ids of some sentences."""
-        wanted = np.asarray(indices, dtype=np.int64)
-        if len(self._parts) == 1 or not len(wanted):
-            return self._cut(Tokens.of(self._parts[0].tokens(wanted)))
-        parts = np.searchsorted(self._begins, wanted, side="right") - 1
-        sentences: list[Any] = [None] * len(wanted)
-        for part in np.unique(parts).tolist():
-            places = np.flatnonzero(parts == part)
-            found = Tokens.of(self._parts[part].tokens(wanted[places] - self._begins[part]))
-            for place, sentence in zip(places.tolist(), found.sentences(), strict=True):
-                sentences[place] = sentence
-        return self._cut(Tokens(np.concatenate(sentences), np.array([len(sentence) for sentence in sentences])))
-
-    def _cut(self, tokens: Tokens) -> Tokens:
-        """As fairseq truncates: the end of the sentence stays."""
-        if self._longest is None or tokens.lengths.max(initial=0) <= self._longest:
-            return tokens
-        short = [
-            sentence if len(sentence) <= self._longest else np.append(sentence[: self._longest - 1], sentence[-1])
-            for sentence in tokens.sentences()
-        ]
-        return Tokens(np.concatenate(short), np.array([len(sentence) for sentence in short]))
+class TensorSide(PairSide):
+    """The source or the target of all pairs, as fairseq reads it: a tensor a sentence."""
 
     def __getitem__(self, index: int) -> torch.Tensor:
         return torch.from_numpy(self.tokens([index]).ids)
@@ -155,7 +43,12 @@ class SegmentedPairs(LanguagePairDataset):
     """All pairs in the method's best segmentation."""
 
     def __init__(
-        self, source: Side, target: Side | None, src_dict: Dictionary, tgt_dict: Dictionary, batching: Batching
+        self,
+        source: TensorSide,
+        target: TensorSide | None,
+        src_dict: Dictionary,
+        tgt_dict: Dictionary,
+        batching: Batching,
     ) -> None:
         self._texts, self._batching = (source, target), batching
         super().__init__(
@@ -188,7 +81,7 @@ class SegmentedPairs(LanguagePairDataset):
         source, target, pad, multiple = samples.source, samples.target, self.src_dict.pad(), self.pad_to_multiple
         lengths, order = torch.from_numpy(source.lengths).sort(descending=True)
         net_input = {
-            "src_tokens": source.padded(pad, self.left_pad_source, multiple).index_select(0, order),
+            "src_tokens": torch.from_numpy(source.padded(pad, self.left_pad_source, multiple)).index_select(0, order),
             "src_lengths": lengths,
         }
         batch = {
@@ -200,9 +93,10 @@ class SegmentedPairs(LanguagePairDataset):
         }
         if target is not None:
             batch["ntokens"] = int(target.lengths.sum())
-            batch["target"] = target.padded(pad, self.left_pad_target, multiple).index_select(0, order)
+            padded = target.padded(pad, self.left_pad_target, multiple)
+            batch["target"] = torch.from_numpy(padded).index_select(0, order)
             before = target.shifted(self.eos).padded(pad, self.left_pad_target, multiple)
-            net_input["prev_output_tokens"] = before.index_select(0, order)
+            net_input["prev_output_tokens"] = torch.from_numpy(before).index_select(0, order)
         return batch
 
     def num_tokens(self, index: int) -> int:
@@ -227,16 +121,16 @@ class SegmentedPairs(LanguagePairDataset):
 class Ahead:
     """The segmentations of a coming epoch, drawn in a thread."""
 
-    def __init__(self, draw: Callable[[int], tuple[Side, Side | None]], epoch: int) -> None:
+    def __init__(self, draw: Callable[[int], tuple[TensorSide, TensorSide | None]], epoch: int) -> None:
         self._draw, self._epoch = draw, epoch
-        self._drawn: tuple[Side, Side | None] | None = None
+        self._drawn: tuple[TensorSide, TensorSide | None] | None = None
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def _run(self) -> None:
         self._drawn = self._draw(self._epoch)
 
-    def take(self, epoch: int) -> tuple[Side, Side | None]:
+    def take(self, epoch: int) -> tuple[TensorSide, TensorSide | None]:
         """What was drawn, if it is this epoch that is wanted."""
         self._thread.join()
         return self._drawn if epoch == self._epoch and self._drawn is not None else self._draw(epoch)
@@ -250,8 +144,8 @@ class DrawnPairs(SegmentedPairs):
 
     def __init__(
         self,
-        source: Side,
-        target: Side | None,
+        source: TensorSide,
+        target: TensorSide | None,
         src_dict: Dictionary,
         tgt_dict: Dictionary,
         batching: Batching,
@@ -289,7 +183,7 @@ class DrawnPairs(SegmentedPairs):
         if self._ahead is None and self.draws and all(text.draws_aside for text in texts):
             self._ahead = Ahead(self._draw, self._epoch + 1)
 
-    def _draw(self, epoch: int) -> tuple[Side, Side | None]:
+    def _draw(self, epoch: int) -> tuple[TensorSide, TensorSide | None]:
         source, target = self._texts
         drawn = source.draw(self._seed, epoch), target.draw(self._seed, epoch) if target is not None else None
         for side in drawn:

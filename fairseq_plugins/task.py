@@ -24,54 +24,54 @@ from omegaconf import DictConfig, open_dict
 from sacrebleu.metrics import BLEU
 
 from bpe_dropout import Dictionary, InputError
+from bpe_dropout.data.folder import DataFolder
+from bpe_dropout.data.texts import Text
+from bpe_dropout.methods import METHODS, ROLES
 
-from .dataset import Batching, SegmentedPairs, Side
-from .folder import DataFolder
-from .method import SegmentationMethod
-from .texts import Text
+from .dataset import Batching, SegmentedPairs, TensorSide
+from .methods import SegmentingBpe
 
 logger = logging.getLogger(__name__)
 
-METHODS = ("bpe_dropout", "unigram_regularization")
-SIDES = ("src", "tgt")
-OURS = f"--bpe {' or --bpe '.join(METHODS)}"
+BPES = [method.bpe for method in METHODS.values()]
+OURS = f"--bpe {' or --bpe '.join(BPES)}"
 
 
 class ResegmentingTask(TranslationTask):
     """Translation from words: with one of our --bpe, segmented anew in every epoch of training."""
 
-    needs_method = False
+    needs_bpe = False
 
     def __init__(self, cfg: Any, src_dict: FairseqDictionary, tgt_dict: FairseqDictionary) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
-        self.method: SegmentationMethod | None = None
+        self.bpe: SegmentingBpe | None = None
         self.dictionaries: dict[str, Dictionary] = {}
         self.seed = 1
         self._training: tuple[SegmentedPairs, Any] | None = None
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> "ResegmentingTask":
-        method = build_method(cfg)
-        if method is None:
-            if cls.needs_method:
+        bpe = build_bpe(cfg)
+        if bpe is None:
+            if cls.needs_bpe:
                 raise InputError(f"this task segments its text itself: say how with {OURS}")
             return super().setup_task(cfg, **kwargs)
         refuse_options(cfg, training=not kwargs.get("from_checkpoint", False))
-        folder = method.folder
+        folder = bpe.folder
         cfg.source_lang, cfg.target_lang = folder.source, folder.target
         dictionaries = {
             language: Dictionary.load(folder.dictionary(language)) for language in (folder.source, folder.target)
         }
         if cfg.eval_bleu and cfg.eval_bleu_remove_bpe is None:
-            cfg.eval_bleu_remove_bpe = method.symbol
+            cfg.eval_bleu_remove_bpe = bpe.method.symbol
         task = super().setup_task(cfg, **kwargs)
-        task.method, task.dictionaries = method, dictionaries
-        task.seed = method.cfg.resegment_seed if method.cfg.resegment_seed is not None else training_seed(cfg)
+        task.bpe, task.dictionaries = bpe, dictionaries
+        task.seed = bpe.cfg.resegment_seed if bpe.cfg.resegment_seed is not None else training_seed(cfg)
         load_on_all_ranks(cfg)
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        if self.method is None:
+        if self.bpe is None:
             try:
                 return super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
             except FileNotFoundError as error:
@@ -81,11 +81,11 @@ class ResegmentingTask(TranslationTask):
             paths = paths[:1]
         folder = DataFolder(paths[(epoch - 1) % len(paths)], self.cfg.source_lang, self.cfg.target_lang)
         parts = folder.parts(split) if combine else [split]
-        source = Side(self._texts(folder, parts or [split], folder.source), 0, self._longest_source())
+        source = TensorSide(self._texts(folder, parts or [split], folder.source), 0, self._longest_source())
         target = None
         # Only to translate, a source is enough: fairseq-generate passes task_cfg, the trainer does not.
         if "task_cfg" not in kwargs or folder.has_text(split, folder.target):
-            target = Side(self._texts(folder, parts or [split], folder.target), 1)
+            target = TensorSide(self._texts(folder, parts or [split], folder.target), 1)
             check_pairs(source, target)
         if len(paths) > 1 and split not in self.datasets:
             self._check_shards(paths, split)
@@ -121,7 +121,7 @@ class ResegmentingTask(TranslationTask):
 
     def begin_epoch(self, epoch: int, model: Any) -> None:
         super().begin_epoch(epoch, model)
-        if self.method is not None and self._training is None:
+        if self.bpe is not None and self._training is None:
             raise InputError(
                 "this release of fairseq asks for batches in a way that is not known here: nothing was drawn"
             )
@@ -129,7 +129,7 @@ class ResegmentingTask(TranslationTask):
             drawn = self._training[1]
             metrics.log_scalar("skipped", drawn.skipped, priority=900, round=0)
             logger.info(
-                f"epoch {epoch}: {self._method.describe()}, seed {self.seed}; "
+                f"epoch {epoch}: {self._bpe.describe()}, seed {self.seed}; "
                 f"{drawn.skipped} of {len(drawn)} pairs are skipped for their length"
             )
             if not self.has_sharded_data(self.cfg.train_subset):  # else the next epoch is of another text
@@ -142,14 +142,14 @@ class ResegmentingTask(TranslationTask):
             # that it has seen, with no weight, which may be one of validation.
             ignored = kwargs.get("ignore_grad", args[4] if len(args) > 4 else False)
             pieces = {} if ignored else sample.get("pieces", {})
-            logged |= {name: pieces.get(name, 0) for side in SIDES for name in counts_of(side)}
+            logged |= {name: pieces.get(name, 0) for side in ROLES for name in counts_of(side)}
         return loss, size, logged
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         super().reduce_metrics(logging_outputs, criterion)
         if self.cfg.eval_bleu and any("_bleu_ref_len" in logged for logged in logging_outputs):
             log_empty_bleu(logging_outputs)
-        for side in SIDES:
+        for side in ROLES:
             pieces, plain, unknown = counts_of(side)
             if not all(pieces in logged for logged in logging_outputs):
                 continue
@@ -161,9 +161,9 @@ class ResegmentingTask(TranslationTask):
                 metrics.log_derived("src_wpb", lambda meters: round(float(meters["_src_pieces"].avg), 1), priority=930)
 
     @property
-    def _method(self) -> SegmentationMethod:
-        assert self.method is not None
-        return self.method
+    def _bpe(self) -> SegmentingBpe:
+        assert self.bpe is not None
+        return self.bpe
 
     def _drawn(self, plain: SegmentedPairs) -> Any:
         if self._training is None or self._training[0] is not plain:
@@ -176,14 +176,14 @@ class ResegmentingTask(TranslationTask):
         return texts[:1] * (max(1, self.cfg.upsample_primary) - 1) + texts if len(texts) > 1 else texts
 
     def _text(self, path: Path, language: str) -> Text:
-        return self._method.text(path, language, self.dictionaries[language])
+        return self._bpe.text(path, language, self.dictionaries[language])
 
     def _check_shards(self, paths: list[str], split: str) -> None:
         """What is wrong with a later shard is said before the first is trained on."""
         for path in paths:
             folder = DataFolder(path, self.cfg.source_lang, self.cfg.target_lang)
             source, target = (
-                Side([self._text(folder.text(split, language), language)], side)
+                TensorSide([self._text(folder.text(split, language), language)], side)
                 for side, language in enumerate((folder.source, folder.target))
             )
             check_pairs(source, target)
@@ -194,10 +194,10 @@ class ResegmentingTask(TranslationTask):
             left_pad_target=self.cfg.left_pad_target,
             shuffle=split != "test",
             pad_to_multiple=self.cfg.required_seq_len_multiple,
-            source_tokens=self._method.cfg.resegment_source_tokens,
+            source_tokens=self._bpe.cfg.resegment_source_tokens,
         )
 
-    def _check_unknown(self, split: str, side: Side) -> None:
+    def _check_unknown(self, split: str, side: TensorSide) -> None:
         """A dictionary of other codes gives mostly unknown pieces: better said now than seen in the loss."""
         for text in dict.fromkeys(side.texts):
             share, word = text.unknown()
@@ -208,7 +208,7 @@ class ResegmentingTask(TranslationTask):
                     f"dict.{language}.txt; the most frequent such word is {word!r}, which becomes "
                     f"{' '.join(text.segment(word))}"
                 )
-                if share > self._method.cfg.resegment_max_unk and split == self.cfg.train_subset:
+                if share > self._bpe.cfg.resegment_max_unk and split == self.cfg.train_subset:
                     raise InputError(
                         f"{sentence}. Codes and dictionary do not fit: make the dictionary anew (python -m "
                         f"fairseq_plugins dictionary --help), or allow it with --resegment-max-unk"
@@ -228,7 +228,7 @@ class ResegmentingTask(TranslationTask):
 
 @register_task("translation_bpe_dropout", dataclass=TranslationConfig)
 class NamedResegmentingTask(ResegmentingTask):
-    needs_method = True
+    needs_bpe = True
 
 
 class ForgottenTask:
@@ -247,9 +247,9 @@ def refuse_other_tasks(setup_task: Any) -> Any:
         task = setup_task(cfg, **kwargs)
         evaluation = parent_of(cfg, "common_eval")
         training = evaluation is not None and evaluation.path is None
-        if training and method_name(cfg) in METHODS and not isinstance(task, ResegmentingTask):
+        if training and bpe_name(cfg) in BPES and not isinstance(task, ResegmentingTask):
             name = type(task).__name__
-            raise InputError(f"--bpe {method_name(cfg)} is for --task translation alone: {name} would not draw")
+            raise InputError(f"--bpe {bpe_name(cfg)} is for --task translation alone: {name} would not draw")
         return task
 
     return setup
@@ -260,12 +260,12 @@ TASK_REGISTRY[None] = ForgottenTask
 tasks.setup_task = refuse_other_tasks(tasks.setup_task)
 
 
-def build_method(cfg: Any) -> SegmentationMethod | None:
+def build_bpe(cfg: Any) -> SegmentingBpe | None:
     """The --bpe of the run, if it is one of ours."""
-    return encoders.build_bpe(parent_of(cfg, "bpe")) if method_name(cfg) in METHODS else None
+    return encoders.build_bpe(parent_of(cfg, "bpe")) if bpe_name(cfg) in BPES else None
 
 
-def method_name(cfg: Any) -> str | None:
+def bpe_name(cfg: Any) -> str | None:
     bpe = parent_of(cfg, "bpe")
     return bpe.get("_name") if isinstance(bpe, DictConfig) else bpe
 
@@ -299,7 +299,7 @@ def refuse_options(cfg: Any, training: bool) -> None:
         raise InputError(f"--upsample-primary: a number of times from 1 on, not {cfg.upsample_primary}")
 
 
-def check_pairs(source: Side, target: Side) -> None:
+def check_pairs(source: TensorSide, target: TensorSide) -> None:
     for left, right in zip(source.texts, target.texts, strict=True):
         if len(left) != len(right):
             raise InputError(

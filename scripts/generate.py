@@ -15,9 +15,9 @@ from collections import Counter
 from pathlib import Path
 
 from bpe_dropout import InputError
+from bpe_dropout.data.folder import DataFolder
+from bpe_dropout.data.preparation import read_preparation
 from bpe_dropout.files import whole
-from fairseq_plugins.folder import DataFolder
-from fairseq_plugins.preparation import read_preparation
 
 from .commands import exit_on_signals, run_logged
 from .runs import Plan
@@ -90,11 +90,16 @@ def generate(plan: Plan, folder: Path, checkpoint: Path, output: Path, devices: 
 
 
 def generate_arguments(plan: Plan, folder: Path, checkpoint: Path, devices: Devices) -> list[str]:
-    symbol = "sentencepiece" if plan.method.kind == "unigram" else "@@ "
     return [
         *common_arguments(plan, folder),
         *("--path", str(checkpoint), "--gen-subset", SUBSET, "--beam", str(BEAM), "--lenpen", str(LENPEN)),
-        *("--remove-bpe", symbol, "--max-tokens", str(plan.model.tokens_at_once), "--no-progress-bar"),
+        *(
+            "--remove-bpe",
+            plan.method.method.symbol,
+            "--max-tokens",
+            str(plan.model.tokens_at_once),
+            "--no-progress-bar",
+        ),
         *(["--fp16"] if devices.gpus else ["--cpu"]),
     ]
 

@@ -22,7 +22,7 @@ class Measure:
     model: bool = False  # needs the averaged checkpoint, and not only the text
 
     def takes(self, plan: Plan) -> bool:
-        methods = {"a run": True, BPE: plan.method.kind == "bpe", DROPOUT: bool(plan.method.dropout)}
+        methods = {"a run": True, BPE: plan.method.kind == "bpe", DROPOUT: plan.method.drops}
         return methods[self.of]
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bpe_dropout.data.making import prepare_text
+from bpe_dropout.data.preparation import Preparation
 from bpe_dropout.files import whole
-from fairseq_plugins.data import prepare_text
-from fairseq_plugins.preparation import Preparation
 
 from .corpora import SPLITS
 from .stage import Reporter, Stage, read_json, write_json

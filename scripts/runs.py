@@ -20,29 +20,38 @@ from pathlib import Path
 from typing import Any
 
 from bpe_dropout import InputError
+from bpe_dropout.methods import ROLES, Method, find_method
 
 from .corpora import CONFIGS, Corpus, Experiment, Training, read_corpora
 from .settings import read_settings
 
 
 @dataclass(frozen=True)
-class Method:
+class MethodSettings:
     """configs/methods: how text is segmented in training."""
 
     title: str
-    kind: str  # bpe or unigram: what is learned
-    dropout: list[str] = field(default_factory=list)  # the sides with BPE-dropout: src, tgt
-    nbest: int = 64
-    alpha: float = 0.1
-    unit: str = "word"
+    kind: str  # a method of bpe_dropout/methods, such as bpe and unigram
+    draws: list[str] = field(default_factory=list)  # the sides that training draws: src, tgt
+    options: dict[str, Any] = field(default_factory=dict)  # the method's own
 
     def __post_init__(self) -> None:
-        if self.kind not in ("bpe", "unigram"):
-            raise InputError(f"kind is bpe or unigram, not {self.kind}")
-        if not set(self.dropout) <= {"src", "tgt"}:
-            raise InputError(f"dropout names sides, src and tgt, not {', '.join(self.dropout)}")
-        if self.unit not in ("word", "sentence"):
-            raise InputError(f"unit is word or sentence, not {self.unit}")
+        if not set(self.draws) <= set(ROLES):
+            raise InputError(f"draws names sides, {' and '.join(ROLES)}, not {', '.join(self.draws)}")
+        self.fairseq_options(dict.fromkeys(ROLES, 0.0))  # an error if one is not known
+
+    @property
+    def method(self) -> Method:
+        return find_method(self.kind)
+
+    @property
+    def drops(self) -> bool:
+        """Whether it draws with a p, and so with the p of each language or of the run's name."""
+        return self.method.takes_p and bool(self.draws)
+
+    def fairseq_options(self, p: dict[str, float]) -> dict[str, Any]:
+        """The options of fairseq-train that make it this method, with the p of each side."""
+        return {"bpe": self.method.bpe, **self.method.options_of(self.options, self.draws, p)}
 
 
 @dataclass(frozen=True)
@@ -71,8 +80,8 @@ MODEL_SETTINGS = ("fairseq", "patience", "patience_share", "average", "dev_beam"
 
 
 @cache
-def read_method(name: str, configs: Path = CONFIGS) -> Method:
-    return read_settings(named(configs, "methods", name), Method)
+def read_method(name: str, configs: Path = CONFIGS) -> MethodSettings:
+    return read_settings(named(configs, "methods", name), MethodSettings)
 
 
 @cache
@@ -155,7 +164,7 @@ class Plan:
 
     run: Run
     corpus: Corpus
-    method: Method
+    method: MethodSettings
     model: Model
     vocabularies: dict[str, int]  # by language
     dropout: dict[str, float]  # by side
@@ -207,17 +216,17 @@ def plan_run(run: Run, configs: Path = CONFIGS) -> Plan:
     if run.subset and run.subset not in corpus.subsets:
         there = ", ".join(corpus.subsets) or "none"
         raise InputError(f"{corpus.name} has no subset {run.subset}; there are {there}")
-    if run.p is not None and (not method.dropout or run.p > 100):
+    if run.p is not None and (not method.drops or run.p > 100):
         raise InputError(f"{run.name}: p is for a method with dropout, in hundredths from 0 to 100")
     subset = corpus.subsets.get(run.subset)
     vocabularies = {
         name: run.vocabulary or (subset.vocabulary if subset else language.vocabulary)
         for name, language in corpus.languages.items()
     }
-    dropout = {
-        side: (corpus.languages[language].dropout if run.p is None else run.p / 100) if side in method.dropout else 0.0
-        for side, language in (("src", run.source), ("tgt", run.target))
-    }
+    dropout = dict.fromkeys(ROLES, 0.0)
+    for role, language in zip(ROLES, (run.source, run.target), strict=True):
+        if method.drops and role in method.draws:
+            dropout[role] = corpus.languages[language].dropout if run.p is None else run.p / 100
     training = (subset or corpus).training.get(run.model, Training())
     updates = most_updates(training, run, model)
     interval = training.interval or model.interval

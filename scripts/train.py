@@ -26,6 +26,7 @@ from typing import Any
 import fairseq_plugins.averaging as averaging
 from bpe_dropout import InputError
 from bpe_dropout.files import whole
+from bpe_dropout.methods import METHODS
 
 from .commands import exit_on_signals, run_logged
 from .corpora import ROOT
@@ -111,13 +112,8 @@ def ranks_of(plan: Plan, devices: Devices) -> tuple[int, int, int]:
 
 
 def method_arguments(plan: Plan) -> list[str]:
-    """The --bpe of a run. Decoding takes the same, and does not draw."""
-    method = plan.method
-    if method.kind == "unigram":
-        values = ["--unigram-nbest", method.nbest, "--unigram-alpha", method.alpha, "--unigram-unit", method.unit]
-        return ["--bpe", "unigram_regularization", *map(str, values)]
-    p = plan.dropout
-    return ["--bpe", "bpe_dropout", "--bpe-dropout-src", str(p["src"]), "--bpe-dropout-tgt", str(p["tgt"])]
+    """The --bpe of a run and its options. Decoding takes the same, and does not draw."""
+    return flags(plan.method.fairseq_options(plan.dropout))
 
 
 def common_arguments(plan: Plan, folder: Path) -> list[str]:
@@ -295,7 +291,8 @@ def sums_of(folder: Path) -> dict[str, str]:
     """What a training reads of a data folder."""
     if not folder.is_dir():
         raise InputError(f"there is no data folder {folder}")
-    names = re.compile(r"(train|valid)\.[^.]+\.[^.]+|dict\.[^.]+\.txt|codes\.[^.]+|unigram\.[^.]+\.model")
+    learned = "|".join(re.escape(method.file).replace(r"\{\}", "[^.]+") for method in METHODS.values())
+    names = re.compile(rf"(train|valid)\.[^.]+\.[^.]+|dict\.[^.]+\.txt|{learned}")
     return {path.name: checksum(path, "sha256") for path in sorted(folder.iterdir()) if names.fullmatch(path.name)}
 
 

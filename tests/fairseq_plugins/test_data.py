@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bpe_dropout import Codes, InputError, Segmenter
-from fairseq_plugins.folder import DataFolder
-from fairseq_plugins.preparation import Preparation, read_preparation
-from fairseq_plugins.vocabulary import possible_pieces
+from bpe_dropout.data.folder import DataFolder
+from bpe_dropout.data.preparation import Preparation, read_preparation
+from bpe_dropout.data.vocabulary import possible_pieces
 from tests.conftest import as_version_1
 from tests.fairseq_plugins.conftest import load_symbols, plugin
 
@@ -83,14 +83,14 @@ def test_bad_texts(corpus, tmp_path):
         "error: T/short.en and T/short.xx have 600 and 1 lines: they must be translations, line by line",
         "error: T/bad.xx, line 2: not valid UTF-8, at byte 1 of the line",
         "error: T/empty.en is empty",
-        "error: there is no T/missing.en: --trainpref names what stands before .en",
+        "error: there is no T/missing.en: --trainpref names what comes before .en",
         "error: T/special.en, line 1: the piece '</s>' is a symbol of fairseq's own: write the word differently",
-        "error: say what segments en: --codes or --src-codes, --merges, or --src-unigram",
+        "error: say what segments en: --codes or --src-codes, or --unigram or --src-unigram, or --merges",
         f"error: {corpus.folder} exists already. To make it anew, add --overwrite",
         "error: T/bad.xx, line 2: not valid UTF-8, at byte 1 of the line",
         "error: say what segments en: --codes or --src-codes",
         "error: T is not a data folder, so it is not overwritten",
-        "error: there is no T/none: the merges of the source side. Put them there, or name them with "
+        "error: there is no T/none: the merges of the source side. Put the file there, or name it with "
         "--bpe-dropout-src-codes",
     ]
     assert (tmp_path / "short.en").exists()
@@ -104,7 +104,7 @@ def test_overwriting(corpus, data, tmp_path):
     done = plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite")
     there = ["--trainpref", data / "train.en-xx", "--destdir", data]
     own = plugin("data", "-s", "en", "-t", "xx", *there, "--merges", "50", "--overwrite", code=1)
-    assert "learning 50 merges for codes.xx" in done.out
+    assert "learning 50 merges of xx" in done.out
     assert len(Codes.read(tmp_path / "DATA" / "codes.en").pairs) == 50
     assert not (tmp_path / "DATA" / "old").exists()
     assert own.sentence == f"error: {data} holds the text that it would be made from"

@@ -15,6 +15,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks.translation import TranslationConfig
 
 from bpe_dropout import InputError, Segmenter
+from bpe_dropout.methods import METHODS
 from fairseq_plugins.dataset import DrawnPairs
 from tests.fairseq_plugins.conftest import MODEL, OURS, PLUGIN, RECORD, TRAIN, load_symbols, read_record, run, run_both
 
@@ -349,11 +350,11 @@ def test_refused(data, more, sentence):
 
 def test_no_option_collides():
     """fairseq swallows a second argument of the same name: ours have prefixes that nobody else has."""
-    from fairseq_plugins.bpe import BpeDropoutConfig
-    from fairseq_plugins.unigram import UnigramConfig
+    from fairseq.registry import REGISTRIES
 
     filled_in = {"_name", "data", "source_lang", "target_lang"}
-    for config in (BpeDropoutConfig, UnigramConfig):
+    for method in METHODS.values():
+        config = REGISTRIES["bpe"]["dataclass_registry"][method.bpe]
         for name in config.__dataclass_fields__.keys() - filled_in:
             assert name.startswith(("bpe_dropout_", "unigram_", "resegment_"))
     assert not any((PLUGIN / name).exists() for name in ("tasks", "models"))  # fairseq would import them whole

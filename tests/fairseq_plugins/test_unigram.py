@@ -12,7 +12,8 @@ import sentencepiece
 from scipy.stats import chisquare
 
 from bpe_dropout import Dictionary, InputError
-from fairseq_plugins.unigram import UnigramConfig, UnigramModel, UnigramRegularization, UnigramText
+from bpe_dropout.methods import METHODS
+from bpe_dropout.methods.unigram import UnigramModel, UnigramOptions, UnigramText
 from tests.conftest import read_gz
 from tests.fairseq_plugins.conftest import (
     PLUGIN,
@@ -57,12 +58,12 @@ def processor(models):
 def text_of(data, models, language="en", *, nbest=64, alpha=0.1, unit="word", memory=1 << 28, name="train"):
     dictionary = Dictionary.load(data / f"dict.{language}.txt")
     path = data / f"{name}.en-xx.{language}"
-    return UnigramText(path, UnigramModel(models[language], "src"), dictionary, nbest, alpha, unit, memory, 2)
+    return UnigramText(path, UnigramModel(models[language]), dictionary, nbest, alpha, unit, memory, 2)
 
 
 def test_the_distribution(models, processor):
     """p(x)^alpha over the l best, with sentencepiece's own scores; unknown characters, too."""
-    model = UnigramModel(models["en"], "src")
+    model = UnigramModel(models["en"])
     for word in ("statement", "expressions", "x", "日expression本"):
         listed, probabilities = model.outcomes(word, 64, 0.1)
         scored = processor.nbest_encode(word, nbest_size=64, return_type="proto").nbests
@@ -81,7 +82,7 @@ def test_draws_fit_the_distribution(data, models, unit, tmp_path):
     path = tmp_path / "train.en-xx.en"
     path.write_text("set of\n" * 20_000)
     dictionary = Dictionary.load(data / "dict.en.txt")
-    model = UnigramModel(models["en"], "src")
+    model = UnigramModel(models["en"])
     text = UnigramText(path, model, dictionary, 8, 0.5, unit, 1 << 28, 2)
     ids, offsets = text.draw(1, 1, 0).tokens(np.arange(20_000))
     drawn = Counter(tuple(ids[a : b - 1].tolist()) for a, b in itertools.pairwise(offsets))
@@ -163,7 +164,7 @@ def test_training_and_translating(data, tmp_path):
     assert by_word > by_sentence > 1
     symbols = load_symbols(data / "dict.en.txt")
     validated = [batch for batch in read_record(folders[0]) if not batch["training"]]
-    model = UnigramModel(data / "unigram.en.model", "src")
+    model = UnigramModel(data / "unigram.en.model")
     lines = (data / "valid.en-xx.en").read_text().splitlines()
     for batch in validated:
         for pair, tokens in zip(batch["id"], batch["source"], strict=True):
@@ -190,9 +191,9 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from bpe_dropout import Dictionary
-from fairseq_plugins.unigram import UnigramConfig, UnigramModel, UnigramRegularization, UnigramText
+from bpe_dropout.methods.unigram import UnigramModel, UnigramText
 path, unit = Path(sys.argv[1]), sys.argv[2]
-model = UnigramModel(path.with_name("ja.model"), "src")
+model = UnigramModel(path.with_name("ja.model"))
 dictionary = Dictionary({piece: 4 + i for i, piece in enumerate(model.pieces)}, unk=3, eos=2)
 text = UnigramText(path, model, dictionary, 64, 0.1, unit, 1 << 24, 2)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -225,7 +226,7 @@ def test_models_that_do_not_do(corpus, tmp_path):
         (corpus.codes["en"], "codes.en is not a unigram model of sentencepiece"),
     ):
         with pytest.raises(InputError, match=sentence):
-            UnigramModel(path, "src")
+            METHODS["unigram"].load(path, "src")
 
 
 @pytest.mark.parametrize(
@@ -237,4 +238,4 @@ def test_models_that_do_not_do(corpus, tmp_path):
 )
 def test_options(data, more, sentence):
     with pytest.raises(InputError, match=re.escape(sentence)):
-        UnigramRegularization(UnigramConfig(data=str(data), **more))
+        METHODS["unigram"].check(UnigramOptions(**more))

@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fairseq_plugins.__main__ import main as plugin
+from bpe_dropout.cli import main as bpe_dropout
 from scripts.corpora import ROOT
-from scripts.learn import learn_bpe, learn_unigram
+from scripts.learn import learn
 from scripts.runs import MAIN, Plan, find_targets, plan_run
 from scripts.train import Devices, train_arguments
 
@@ -63,14 +63,14 @@ def make_folder(plan: Plan, folder: Path) -> Path:
             (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in TEXT[language] * times))
     options = []
     for side, language in zip(("src", "tgt"), plan.corpus.pair, strict=True):
-        learn, name = (learn_bpe, "codes") if plan.method.kind == "bpe" else (learn_unigram, "unigram")
+        method, name = plan.method.method, plan.method.method.given
         characters = {piece for word in " ".join(TEXT[language]).split() for piece in (*word[:-1], f"{word[-1]} ")}
-        learn(folder / f"train.{language}", len(characters) + 20, folder / f"{name}.{language}", 1)
+        learn(method, folder / f"train.{language}", len(characters) + 20, folder / f"{name}.{language}", 1)
         options += [f"--{side}-{name}", str(folder / f"{name}.{language}")]
     source, target = plan.corpus.pair
     texts = ["--trainpref", str(folder / "train"), "--validpref", str(folder / "valid")]
     data = folder / "DATA"
-    assert plugin(["data", "-s", source, "-t", target, *texts, *options, "--destdir", str(data)]) == 0
+    assert bpe_dropout(["data", "-s", source, "-t", target, *texts, *options, "--destdir", str(data)]) == 0
     for language, size in plan.vocabularies.items():
         path = data / f"dict.{language}.txt"
         pieces = [line for line in path.read_text().splitlines() if not line.startswith("madeupword")]

@@ -2,7 +2,8 @@ import pytest
 import sentencepiece
 
 from bpe_dropout import InputError, Segmenter
-from scripts.learn import learn_bpe, learn_unigram
+from bpe_dropout.methods import METHODS
+from bpe_dropout.progress import Progress
 from scripts.prepare import leave_out_empty
 
 
@@ -13,10 +14,14 @@ def words(tmp_path_factory, english):
     return path
 
 
+def learn(method, words, size, output):
+    return METHODS[method].learn(words, size, output, 1, Progress())
+
+
 @pytest.mark.parametrize("size", [300, 1000])
 def test_a_vocabulary_has_the_size_that_was_asked_for(words, tmp_path, size):
     """Counted on the segmented text itself."""
-    made = learn_bpe(words, size, tmp_path / "codes", threads=1)
+    made = learn("bpe", words, size, tmp_path / "codes")
     segmenter = Segmenter.from_codes(tmp_path / "codes")
     pieces = {piece for line in words.read_text().splitlines() for piece in segmenter.segment(line)}
     assert len(pieces) == made["pieces"] == size
@@ -25,7 +30,7 @@ def test_a_vocabulary_has_the_size_that_was_asked_for(words, tmp_path, size):
 
 
 def test_a_unigram_model_has_the_same_size(words, tmp_path):
-    assert learn_unigram(words, 500, tmp_path / "model", threads=1) == {"pieces": 500}
+    assert learn("unigram", words, 500, tmp_path / "model") == {"pieces": 500}
     model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "model"))
     assert sum(not model.is_unknown(number) for number in range(model.get_piece_size())) == 500
     assert "".join(model.encode("½ ﬁ", out_type=str)) == "▁½▁ﬁ", "text is taken as it is"
@@ -33,15 +38,15 @@ def test_a_unigram_model_has_the_same_size(words, tmp_path):
 
 def test_a_vocabulary_that_is_too_small_for_the_characters(words, tmp_path):
     with pytest.raises(InputError, match=r"its characters alone make a vocabulary of .* more than the 40"):
-        learn_bpe(words, 40, tmp_path / "codes", threads=1)
+        learn("bpe", words, 40, tmp_path / "codes")
     assert not (tmp_path / "codes").exists()
 
 
 def test_a_vocabulary_that_is_too_large_for_the_text_is_smaller(tmp_path):
     (tmp_path / "text").write_text("a small text of a few words , a small text\n" * 3)
-    made = learn_bpe(tmp_path / "text", 5000, tmp_path / "codes", threads=1)
+    made = learn("bpe", tmp_path / "text", 5000, tmp_path / "codes")
     assert made["pieces"] < 50
-    assert learn_unigram(tmp_path / "text", 5000, tmp_path / "model", threads=1)["pieces"] < 100
+    assert learn("unigram", tmp_path / "text", 5000, tmp_path / "model")["pieces"] < 100
 
 
 def test_pairs_with_an_empty_side_are_left_out(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bpe_dropout import InputError
-from fairseq_plugins.preparation import Preparation
+from bpe_dropout.data.preparation import Preparation
 from scripts.readers import READERS, catalogues
 from tests.conftest import read_gz
 

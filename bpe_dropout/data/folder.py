@@ -6,7 +6,7 @@
     preparation.json                       how raw text was made into words
 
 Nothing is binarized, and nothing in it names where it lies: it can be moved. Here it is only found and checked;
-data.py makes it.
+making.py makes it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import itertools
 import re
 from pathlib import Path
 
-from bpe_dropout import InputError
+from ..errors import InputError
 
-MAKE = "python -m fairseq_plugins data --help"
+MAKE = "bpe-dropout data --help"
 
 
 class DataFolder:
@@ -74,7 +74,7 @@ class DataFolder:
             raise InputError(
                 f"{self.path} was binarized by fairseq-preprocess, so its segmentation is fixed. BPE-dropout needs "
                 f"the words: make a folder from your text with its @@ and its codes and dictionaries "
-                f"(python -m fairseq_plugins convert --help), or from plain text ({MAKE})"
+                f"(bpe-dropout convert --help), or from plain text ({MAKE})"
             )
         without = "; to train without validation, say --disable-validation" if split.startswith("valid") else ""
         raise InputError(f"there is no {expected}: the words of {split!r}. Make the folder again: {MAKE}{without}")
@@ -86,7 +86,7 @@ class DataFolder:
         path = self.path / f"dict.{language}.txt"
         if not path.is_file():
             raise InputError(
-                f"there is no {path}: the dictionary of pieces. Make it: python -m fairseq_plugins dictionary "
+                f"there is no {path}: the dictionary of pieces. Make it: bpe-dropout dictionary "
                 f"{self.path} (see --help)"
             )
         return path

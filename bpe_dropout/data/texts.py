@@ -3,14 +3,13 @@
     text.plain()                              the method's best segmentation: validation, test, all inference
     text.draw(seed, epoch, side)              a fresh segmentation of every sentence: training, and nothing else
 
-Both give the exact length of every sentence, and the ids of any, with the end of sentence that fairseq adds.
-bpe.py and unigram.py have the methods.
+Both give the exact length of every sentence, and the ids of any, with the end of sentence.
+bpe_dropout/methods has the methods.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bpe_dropout import Corpus, Dictionary, InputError, Ragged, Sampler
+from ..corpus import Corpus, Ragged, Sampler
+from ..dictionary import Dictionary
+from ..errors import InputError
+from ..progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ class Text(ABC):
 
     def __init__(self, path: Path, dictionary: Dictionary) -> None:
         self.path, self.dictionary = path, dictionary
-        self.corpus = Corpus(path, progress=LogProgress(f"reading {path}", "MB", 1e6))
+        self.corpus = Corpus(path, progress=log_progress(f"reading {path}", "MB", 1e6))
         if not len(self.corpus.counts):
             raise InputError(f"{path} holds no words")
 
@@ -106,15 +108,6 @@ class Text(ABC):
         return float((unknown * counts).sum() / max(1, (lengths * counts).sum())), self.corpus.type(worst)
 
 
-class LogProgress:
-    """Says in the log how far long work is, every ten seconds."""
-
-    def __init__(self, what: str, unit: str, scale: float = 1) -> None:
-        self._what, self._unit, self._scale = what, unit, scale
-        self._said = time.monotonic()
-
-    def __call__(self, done: int, total: int) -> None:
-        if time.monotonic() - self._said > 10:
-            self._said = time.monotonic()
-            amount = f"{done / self._scale:.0f} of {total / self._scale:.0f} {self._unit}"
-            logger.info(f"{self._what}: {amount}, {done / max(total, 1):.0%}")
+def log_progress(what: str, unit: str, scale: float = 1) -> Callable[[int, int | None], None]:
+    """Progress in the log, every ten seconds."""
+    return Progress(every=10, say=logger.info).counting(what, unit, scale)

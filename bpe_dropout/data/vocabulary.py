@@ -8,16 +8,15 @@ A dictionary of plain pieces is, byte for byte, the one that fairseq-preprocess 
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from fairseq.data import Dictionary
-
-from bpe_dropout import Corpus, InputError, Segmenter
-from bpe_dropout.dictionary import SPECIAL
-
-from .unigram import UnigramModel
+from ..corpus import Corpus
+from ..dictionary import SPECIAL
+from ..errors import InputError
+from ..segmenter import Segmenter
 
 
 def count_pieces(segmenter: Segmenter, corpus: Corpus) -> Counter[str]:
@@ -57,39 +56,26 @@ def possible_pieces(segmenter: Segmenter, words: Iterable[str]) -> dict[str, Non
     return pieces
 
 
-def make_dictionary(counts: Mapping[str, int], threshold: int = -1, size: int = -1) -> Dictionary:
-    """As fairseq-preprocess makes it: the most frequent first, filled up to a multiple of 8."""
-    dictionary = Dictionary()
-    for piece, count in counts.items():
+def dictionary_entries(counts: Mapping[str, int], threshold: int = -1, size: int = -1) -> list[tuple[str, int]]:
+    """The entries of dict.LANGUAGE.txt, as fairseq-preprocess makes them: the most frequent first, of equals in the
+    order of their text, filled up so that with fairseq's own four symbols they are a multiple of 8.
+
+    >>> dictionary_entries({"un@@": 2, "related": 5})
+    [('related', 5), ('un@@', 2), ('madeupword0000', 0), ('madeupword0001', 0)]
+    """
+    for piece in counts:
         if piece in SPECIAL:
             raise InputError(
                 f"the text has the piece {piece!r}, which fairseq takes for a symbol of its own: write the word "
                 "differently"
             )
-        dictionary.add_symbol(piece, n=count)
-    dictionary.finalize(threshold=threshold, nwords=size, padding_factor=8)
-    return dictionary
-
-
-def count_bpe(segmenter: Segmenter, path: Path, vocabulary: str) -> Counter[str]:
-    """The pieces of a vocabulary with their counts in the plainly segmented text: 0 for those of dropout alone."""
-    corpus = read_corpus(path)
-    counts = count_pieces(segmenter, corpus)
-    if vocabulary == "dropout":
-        for piece in possible_pieces(segmenter, corpus.types()):
-            counts.setdefault(piece, 0)
-    return counts
-
-
-def count_unigram(model: UnigramModel, path: Path) -> Counter[str]:
-    """All pieces of a unigram model, with their counts in the best segmentation of the text."""
-    corpus = read_corpus(path)
-    counts: Counter[str] = Counter({piece: 0 for piece in model.pieces if piece not in SPECIAL})
-    for word, count in zip(corpus.types(), corpus.counts.tolist(), strict=True):
-        for piece in model.segment(word):
-            if piece in counts:
-                counts[piece] += count
-    return counts
+    entries = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    if size > 0:
+        entries = entries[: max(0, size - len(SPECIAL))]
+    entries = [entry for entry in entries if entry[1] >= threshold]
+    unused = (name for number in itertools.count() if (name := f"madeupword{number:04d}") not in dict(entries))
+    filling = -(len(entries) + len(SPECIAL)) % 8
+    return entries + [(name, 0) for name in itertools.islice(unused, filling)]
 
 
 def read_corpus(path: Path) -> Corpus:

@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bpe_dropout import InputError
+from ..errors import InputError
 
 STEPS = ("normalize", "tokenize", "lowercase")
 RECORD = "preparation.json"

@@ -1,0 +1,11 @@
+"""Training data for any toolkit: data folders, preparation, dictionaries, texts that are drawn, and batches by length.
+
+folder         the folder that a training reads
+making         makes one, from plain text or from text that is segmented already; `bpe-dropout data` and `convert`
+preparation    how raw text becomes words, and words text again
+vocabulary     dictionaries of pieces
+texts          a text as a method sees it: plain, or drawn
+pairs          the source or target of all sentence pairs, and batches of them, padded
+
+Needs neither torch nor fairseq.
+"""

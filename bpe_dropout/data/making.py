@@ -1,0 +1,346 @@
+"""Makes data folders: from plain text and codes, or from what people already have, text with @@.
+
+Text that is prepared here is prepared on all cores, and how is recorded in the folder. A folder appears when it is
+whole; one that exists already is left alone unless --overwrite is given. commands.py has the options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..codes import read_piece_counts
+from ..corpus import Corpus
+from ..dictionary import SPECIAL, Dictionary
+from ..errors import InputError
+from ..files import whole
+from ..learning import learn
+from ..lines import decode_lines
+from ..methods import METHODS, Method, bpe, method_of
+from ..progress import Progress
+from .folder import DataFolder
+from .preparation import RECORD, Preparation, write_preparation
+from .vocabulary import count_pieces, dictionary_entries, read_corpus
+
+SPLITS = ("train", "valid", "test")
+_LINES = 2000
+
+
+def make_data(options: argparse.Namespace) -> None:
+    """From plain text."""
+    methods = check_options(options)
+    preparations = {language: preparation(options, language) for language in languages(options)}
+    with new_folder(options) as folder:
+        for path, name, language in texts(options):
+            if options.already_prepared or not any(preparations[language].steps.values()):
+                copy_text(path, folder / name)
+            else:
+                prepare_text(path, folder / name, preparations[language])
+            if name.startswith("train."):
+                check_unsegmented(path, folder / name)
+        finish(options, folder, methods)
+
+
+def convert_data(options: argparse.Namespace) -> None:
+    """From segmented text: words are put together again, and must be what the codes take apart so."""
+    methods = check_options(options)
+    with new_folder(options) as folder:
+        write_glossaries(options, folder)
+        for role, language in roles(options):
+            copy_learned(options, folder, methods[language], role, language)
+        for path, name, language in texts(options):
+            role = "src" if language == options.source_lang else "tgt"
+            codes = Path(given(options, role, methods[language]) or "")
+            join_text(path, folder / name, codes, load(folder, methods[language], role, language))
+        finish(options, folder, methods)
+
+
+def make_dictionaries(options: argparse.Namespace) -> None:
+    """The dictionaries of a folder that has words, and codes or unigram models."""
+    folder = DataFolder(options.folder, options.source_lang, options.target_lang)
+    there = [
+        path for path in (folder.path / f"dict.{name}.txt" for name in (folder.source, folder.target)) if path.exists()
+    ]
+    if there and not options.overwrite:
+        raise InputError(f"{there[0]} exists already. To make it anew, add --overwrite")
+    write_dictionaries(options, folder)
+
+
+def languages(options: argparse.Namespace) -> tuple[str, str]:
+    return options.source_lang, options.target_lang
+
+
+def roles(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
+    """src and tgt, as options name them, with their languages."""
+    return ("src", options.source_lang), ("tgt", options.target_lang)
+
+
+def given(options: argparse.Namespace, role: str, method: Method) -> str | None:
+    """The file that was handed in for a role: --src-codes, or --codes."""
+    return getattr(options, f"{role}_{method.given}", None) or getattr(options, method.given, None)
+
+
+def preparation(options: argparse.Namespace, language: str) -> Preparation:
+    return Preparation(language, options.normalize, options.tokenize, options.lowercase)
+
+
+def texts(options: argparse.Namespace) -> Iterator[tuple[Path, str, str]]:
+    """Every text that was named: where it is, its name in the folder, and its language."""
+    for split in SPLITS:
+        prefix = getattr(options, f"{split}pref")
+        for language in languages(options) if prefix else ():
+            path = Path(f"{prefix}.{language}")
+            if not path.is_file():
+                raise InputError(f"there is no {path}: --{split}pref names what comes before .{language}")
+            yield path, f"{split}.{options.source_lang}-{options.target_lang}.{language}", language
+
+
+def check_options(options: argparse.Namespace) -> dict[str, Method]:
+    """What was named is there and can be used, before the long work begins. Gives the method of each language."""
+    methods = {}
+    for role, language in roles(options):
+        named = [method for method in METHODS.values() if given(options, role, method)]
+        learns = bool(getattr(options, "merges", None))
+        if len(named) + learns != 1:
+            ways = [f"--{method.given} or --{role}-{method.given}" for method in METHODS.values()]
+            if not hasattr(options, "merges"):
+                ways = ways[:1]
+            else:
+                ways.append("--merges")
+            raise InputError(f"say what segments {language}: {', or '.join(ways)}")
+        method = bpe.METHOD if learns else named[0]
+        methods[language] = method
+        if not learns:
+            method.load(Path(given(options, role, method) or ""), role)
+        pieces = getattr(options, f"{role}_pieces")
+        if method is not bpe.METHOD and (pieces or options.vocabulary_threshold or options.glossaries):
+            raise InputError("--vocabulary-threshold, --src-pieces, --tgt-pieces and --glossaries are for BPE")
+        if pieces and not Path(pieces).is_file():
+            raise InputError(f"there is no {pieces}: --{role}-pieces names a file of subword-nmt get-vocab")
+        if named_dictionary := getattr(options, f"{role}dict"):
+            Dictionary.load(named_dictionary)
+    return methods
+
+
+@contextlib.contextmanager
+def new_folder(options: argparse.Namespace) -> Iterator[Path]:
+    """A folder under another name, which takes its own when all of it is made."""
+    target = Path(options.destdir)
+    if target.exists() and not options.overwrite:
+        raise InputError(f"{target} exists already. To make it anew, add --overwrite")
+    if target.exists() and not (target / RECORD).is_file():
+        raise InputError(f"{target} is not a data folder, so it is not overwritten")
+    if any(path.resolve().is_relative_to(target.resolve()) for path, _, _ in texts(options)):
+        raise InputError(f"{target} holds the text that it would be made from")
+    if not target.absolute().parent.is_dir():
+        raise InputError(f"{target} cannot be made: there is no folder {target.absolute().parent}")
+    folder = Path(tempfile.mkdtemp(prefix=target.name + ".", suffix=".part", dir=target.absolute().parent))
+    try:
+        yield folder
+        folder.chmod(0o755)
+        old = folder.with_suffix(".old")
+        if target.exists():
+            os.rename(target, old)
+        os.rename(folder, target)
+        shutil.rmtree(old, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def finish(options: argparse.Namespace, folder: Path, methods: Mapping[str, Method]) -> None:
+    """What segments, the record of the preparation and dictionaries; and a word on what was made."""
+    write_preparation(folder, *(preparation(options, language) for language in languages(options)))
+    made = DataFolder(folder, *languages(options))
+    for split in SPLITS:
+        if prefix := getattr(options, f"{split}pref"):
+            counts = [len(Corpus(made.text(split, language))) for language in languages(options)]
+            if 0 in counts:
+                raise InputError(f"{prefix}.{languages(options)[counts.index(0)]} is empty")
+            if counts[0] != counts[1]:
+                names = " and ".join(f"{prefix}.{language}" for language in languages(options))
+                raise InputError(
+                    f"{names} have {counts[0]} and {counts[1]} lines: they must be translations, line by line"
+                )
+            print(f"{split}: {counts[0]} pairs")
+    write_glossaries(options, folder)
+    if getattr(options, "merges", None):
+        learn_codes(options, made)
+    for role, language in roles(options):
+        copy_learned(options, folder, methods[language], role, language)
+    write_pieces(options, made)
+    for role, language in roles(options):
+        if named := getattr(options, f"{role}dict"):
+            shutil.copyfile(named, folder / f"dict.{language}.txt")
+    write_dictionaries(options, made)
+
+
+def copy_learned(options: argparse.Namespace, folder: Path, method: Method, role: str, language: str) -> None:
+    if named := given(options, role, method):
+        shutil.copyfile(named, method.file_of(folder, language))
+    if pieces := getattr(options, f"{role}_pieces"):
+        bpe.write_pieces(folder, language, read_piece_counts(pieces), options.vocabulary_threshold)
+
+
+def load(folder: Path, method: Method, role: str, language: str) -> Any:
+    return method.load(method.file_of(folder, language), role, language)
+
+
+def write_glossaries(options: argparse.Namespace, folder: Path) -> None:
+    if options.glossaries:
+        bpe.write_glossaries(folder, options.glossaries)
+
+
+def learn_codes(options: argparse.Namespace, folder: DataFolder) -> None:
+    """Merges of each side, or, for a joined dictionary, one set of merges of both."""
+    counts = {language: bpe.count_for_learning(folder, language) for language in languages(options)}
+    if options.joined_dictionary:
+        together: Counter[str] = Counter()
+        for one in counts.values():
+            together.update(one)
+        counts = dict.fromkeys(counts, together)
+    learned = None
+    for language, words in counts.items():
+        name = " and ".join(counts) if options.joined_dictionary else language
+        if learned is None or not options.joined_dictionary:
+            print(f"learning {options.merges} merges of {name}", flush=True)
+            progress = Progress()
+            learned = learn(words, options.merges, progress=progress.counting("learning", "merges"))
+            progress.clear()
+        with whole(bpe.METHOD.file_of(folder.path, language)) as part:
+            part.write_bytes(learned.text().encode())
+
+
+def write_pieces(options: argparse.Namespace, folder: DataFolder) -> None:
+    """Sennrich's recipe for joint merges: of the pieces of each side, only those that come often enough in it."""
+    for role, language in roles(options):
+        if options.vocabulary_threshold and not getattr(options, f"{role}_pieces"):
+            model = load(folder.path, bpe.METHOD, role, language)
+            counts = count_pieces(model.segmenter, read_corpus(folder.text("train", language)))
+            bpe.write_pieces(folder.path, language, counts, options.vocabulary_threshold)
+
+
+def write_dictionaries(options: argparse.Namespace, folder: DataFolder) -> None:
+    """Those that were not handed in, of the training text."""
+    counts = {}
+    for role, language in (("src", folder.source), ("tgt", folder.target)):
+        if not getattr(options, f"{role}dict", None):
+            method = method_of(folder.path, language)
+            model = load(folder.path, method, role, language)
+            counts[language] = method.count(model, folder.text("train", language), options.vocabulary)
+    if options.joined_dictionary and counts:
+        if len(counts) < 2:
+            raise InputError("--joined-dictionary makes one dictionary for both sides, and one was handed in")
+        joined: Counter[str] = sum(counts.values(), Counter())
+        for pieces in counts.values():  # adding counters loses what comes 0 times
+            joined.update(dict.fromkeys(pieces, 0))
+        counts = dict.fromkeys(counts, joined)
+    for language, pieces in counts.items():
+        entries = dictionary_entries(pieces, options.threshold, options.nwords)
+        with whole(folder.path / f"dict.{language}.txt") as part:
+            part.write_text("".join(f"{piece} {count}\n" for piece, count in entries), "utf-8")
+        print(f"dict.{language}.txt: {len(entries) + len(SPECIAL)} entries, with {len(SPECIAL)} symbols of fairseq's")
+
+
+def check_unsegmented(path: Path, words: Path) -> None:
+    """Text that is segmented already would be segmented once more."""
+    corpus = Corpus(words)
+    counts = list(zip(corpus.types(), corpus.counts.tolist(), strict=True))
+    words_in_all = sum(count for _, count in counts)
+    for sign, found, advice in (
+        ("@@", str.endswith, "Use `bpe-dropout convert`, which joins it"),
+        ("▁", str.startswith, "Join it first, with sentencepiece's spm_decode"),
+    ):
+        marked = sum(count for word, count in counts if found(word, sign))
+        if marked * 100 > words_in_all:
+            raise InputError(f"{path} is segmented already: {marked} of its {words_in_all} words have {sign}. {advice}")
+
+
+def copy_text(path: Path, to: Path) -> None:
+    shutil.copyfile(path, to)
+    try:
+        Corpus(to)
+    except InputError as error:
+        raise InputError(str(error).replace(str(to), str(path))) from None
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Lines end at \\n and nowhere else; what is not UTF-8 is an error with its line."""
+    with path.open("rb") as file:
+        yield from decode_lines(file, path)
+
+
+def prepare_text(
+    path: Path, to: Path, steps: Preparation, progress: Progress | None = None, processes: int | None = None
+) -> None:
+    lines = read_lines(path)
+    chunks = iter(lambda: list(islice(lines, _LINES)), [])
+    progress, done = progress or Progress(), 0
+    with multiprocessing.Pool(processes, initializer=_set_preparation, initargs=(steps,)) as pool, to.open("wb") as out:
+        for prepared in pool.imap(_prepare, chunks):
+            out.write("".join(line + "\n" for line in prepared).encode())
+            done += len(prepared)
+            progress.show(f"prepared {done} lines of {path}")
+    progress.clear()
+
+
+_preparation = Preparation("")  # of a process that prepares text
+
+
+def _set_preparation(steps: Preparation) -> None:
+    global _preparation
+    _preparation = steps
+
+
+def _prepare(lines: list[str]) -> list[str]:
+    return [" ".join(_preparation.prepare(line).split("\n")) for line in lines]
+
+
+def join_text(path: Path, to: Path, codes: Path, model: bpe.BpeModel) -> None:
+    """Joins pieces to words, and looks whether the codes take them apart again as they were."""
+    segmenter = model.segmenter
+    stream = segmenter.stream(split="whitespace")
+    different, lines, marked, example, segmented = 0, 0, 0, "", False
+    progress = Progress()
+    with to.open("wb") as out:
+        for number, line in enumerate(read_lines(path), 1):
+            pieces = line.split()
+            if special := next((piece for piece in pieces if piece in SPECIAL), None):
+                raise InputError(
+                    f"{path}, line {number}: the piece {special!r} is a symbol of fairseq's own: write the word "
+                    "differently"
+                )
+            words = segmenter.desegment(pieces)
+            again = stream.text(words.encode()).decode().split()
+            lines += 1
+            marked += any(piece.startswith("▁") for piece in pieces)
+            segmented = segmented or any(piece.endswith(bpe.SEPARATOR) for piece in pieces)
+            if again != pieces:
+                different += 1
+                example = (
+                    example or f"line {number} is\n  {' '.join(pieces)}\nand with these codes\n  {' '.join(again)}"
+                )
+            out.write(words.encode() + b"\n")
+            progress.show(f"joined {lines} lines of {path}")
+    progress.clear()
+    if not segmented and to.name.startswith("train."):
+        if lines and marked * 2 > lines:
+            raise InputError(
+                f"{path} was segmented by sentencepiece (▁), and `convert` is for {bpe.SEPARATOR}. Join it with "
+                "spm_decode, and make the folder with `bpe-dropout data`"
+            )
+        raise InputError(f"{path} holds no {bpe.SEPARATOR}, so it is not segmented: use `bpe-dropout data`")
+    if different:
+        sentence = f"{path}: {different} of {lines} lines are not what {codes} makes of their words: {example}"
+        if different > lines / 2:
+            raise InputError(f"{sentence}\nName the codes that the text was segmented with")
+        print(f"warning: {sentence}")
