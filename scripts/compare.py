@@ -1,4 +1,4 @@
-"""Compares systems by paired bootstrap, SacreBLEU's own: python -m scripts.compare RUN ... --output FILE
+"""Compares systems on a test set by paired bootstrap, SacreBLEU's own: python -m scripts.compare RUN ... --output FILE
 
 Every two systems of a group are compared, on 1000 resampled test sets. Writes for each pair the difference of BLEU, the
 probability that chance alone would have made it (p), and whether that is below 0.05; and the best system with those
@@ -18,7 +18,8 @@ from bpe_dropout import InputError
 
 from .runs import Run, plan_run
 from .score import bleu_of, read_both
-from .stage import Stage, read_json, write_json
+from .stage import Stage, read_json, testset_of, write_json
+from .testsets import place
 
 SAMPLES = 1000
 LEVEL = 0.05
@@ -28,7 +29,7 @@ def main() -> None:
     stage = Stage(__doc__)
     stage.add_argument("runs", nargs="+", metavar="RUN", help="runs of one group")
     stage.add_argument("--folder", type=Path, default=Path("experiments/runs"), metavar="FOLDER", help="of all runs")
-    stage.add_argument("--misspelled", action="store_true", help="their translations of misspelled input")
+    stage.add_testset()
     stage.add_argument("--references", type=Path, required=True, metavar="FILE", help="the untokenized test text")
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="the comparison")
     stage.add_configs()
@@ -37,12 +38,14 @@ def main() -> None:
     if len({run.group for run in runs}) != 1:
         raise InputError("only runs that differ in nothing but their method can be compared")
     plan = plan_run(runs[0], options.configs)
+    testset_of(options)  # there is one
     texts, references = {}, list[str]()
-    folders = [options.folder / run.name / ("misspelled" if options.misspelled else "") for run in runs]
+    folders = [place(options.folder / run.name, options.test_set) for run in runs]
     for run, folder in zip(runs, folders, strict=True):
         texts[run.name], references = read_both(folder / "test.txt", options.references)
     scores = {run.name: read_json(folder / "result.json")["bleu"] for run, folder in zip(runs, folders, strict=True)}
-    comparison = {"group": runs[0].group, "bleu": scores, **compare(texts, references, bleu_of(plan), scores)}
+    head = {"group": runs[0].group, "test set": options.test_set, "bleu": scores}
+    comparison = {**head, **compare(texts, references, bleu_of(plan), scores)}
     write_json(options.output, comparison)
 
 

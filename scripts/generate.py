@@ -1,8 +1,10 @@
-"""Translates the test set of a run: python -m scripts.generate RUN --folder DATA --checkpoint FILE --output FOLDER
+"""Translates a test set with a run's model: python -m scripts.generate RUN --test-set NAME --folder DATA --checkpoint
+FILE --output FOLDER
 
 fairseq-generate with beam 4 and lenpen 0.6, as the paper has it, on plain BPE (or the best segmentation of a unigram
 model). Writes FOLDER/test.words, the model's words, FOLDER/test.txt, the same detokenized, one translation a line in
-the order of the test set, and generation.json, with the distribution of their lengths in pieces.
+the order of the test set, and generation.json, with the distribution of their lengths in pieces. A test set whose text
+is changed is made first, in FOLDER/data.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from bpe_dropout.files import whole
 
 from .commands import exit_on_signals, run_logged
 from .runs import Plan
-from .stage import Reporter, Stage, plan_of, write_json
+from .stage import Reporter, Stage, plan_of, testset_of, write_json
+from .testsets import TestSet, change_folder
 from .train import Devices, common_arguments, environment_of, find_devices, without_place
 
 BEAM, LENPEN = 4, 0.6
@@ -31,13 +34,14 @@ SUBSET = "test"
 def main() -> None:
     stage = Stage(__doc__)
     stage.add_run()
+    stage.add_testset()
     stage.add_argument("--folder", type=Path, required=True, metavar="DATA", help="its data folder")
     stage.add_argument("--checkpoint", type=Path, required=True, metavar="FILE", help="the averaged checkpoint")
     stage.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where translations go")
     options = stage.parse_args()
     exit_on_signals()
     plan = plan_of(options)
-    generate(plan, options.folder, options.checkpoint, options.output, one_device())
+    generate(plan, testset_of(options), options.folder, options.checkpoint, options.output, one_device())
 
 
 def one_device() -> Devices:
@@ -47,7 +51,8 @@ def one_device() -> Devices:
     return Devices(gpus=min(1, found.gpus))
 
 
-def generate(plan: Plan, folder: Path, checkpoint: Path, output: Path, devices: Devices) -> None:
+def generate(plan: Plan, testset: TestSet, folder: Path, checkpoint: Path, output: Path, devices: Devices) -> None:
+    folder, change = change_folder(testset, folder, output / "data", plan.run.source)
     data = DataFolder(folder, plan.run.source, plan.run.target)
     sentences = count_lines(data.text(SUBSET, plan.run.source))
     printed = output / f"{SUBSET}.generated"
@@ -84,6 +89,7 @@ def generate(plan: Plan, folder: Path, checkpoint: Path, output: Path, devices: 
         "seconds of translating": float(took[-1]) if took else None,
         "seconds in all": round(time.monotonic() - begin, 2),
         "fairseq-generate": without_place(arguments),
+        **({"change": change} if change else {}),
     }
     write_json(output / "generation.json", record)
     print(f"{plan.run.name}: translated {sentences} sentences in {record['seconds in all']} s", flush=True)

@@ -1,18 +1,20 @@
 """Measurements: what is found out about the text or the model of a run, apart from its scores.
 
     make unknown.iwslt15.en-vi.bpe-dropout.base.seed1       the text alone: nothing is trained
-    make misspelled.wmt14.en-de.bpe.base.seed1              the model: trained first, if it is not there
+    make timing.wmt14.en-de.bpe.base.seed1                  the model: trained first, if it is not there
 
-How they are made stands in experiments/analysis, a file each; which there are, and what they need, stands here.
+How they are made is in experiments/analysis, a file each; which there are, and what they need, is here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bpe_dropout import InputError
 
-from .runs import Plan
+if TYPE_CHECKING:
+    from .runs import Plan
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,6 @@ MEASURES = {
     "calibration": Measure("the length ratio at its p, and the p for a ratio of 1.25", of=DROPOUT),
     "embeddings": Measure("neighbours in the source embeddings, and where rare pieces lie", model=True),
     "timing": Measure("how long it takes to translate the test set, again and again", model=True),
-    "misspelled": Measure("BLEU on misspelled input", model=True),
 }
 
 

@@ -9,9 +9,10 @@
     rows:
       - {title: En-Vi, run: "iwslt15.en-vi.{method}.base.seed1", paper: {bpe: 31.78, ...}, best: [bpe-dropout]}
 
-A cell is a number of one run: of its result, or of a measurement of its text or model. What the paper prints stands
-under `paper`; what is `beside` are runs that are not the paper's, which get a table of their own. Here it is decided
-which runs a cell needs; experiments/analysis reads their results, and draws.
+A cell is a number of one run: of its result on a test set (`testset: misspelled` in a row; if none is named, the test
+set as it is), or of a measurement of its text or model (`measure: timing` in the table). What the paper prints is under
+`paper`; what is `beside` are runs that are not the paper's, which get a table of their own. Here it is decided which
+runs a table needs, for any table from its YAML alone; experiments/analysis reads their results, and draws.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from bpe_dropout import InputError
 
 from .corpora import CONFIGS, Corpus, read_corpora
 from .measures import MEASURES
-from .runs import Run, Target, plan_run
+from .runs import Group, Run, Target, plan_run
 from .settings import read_settings
+from .testsets import TEST, read_testset
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Row:
     paper: dict[str, float] = field(default_factory=dict)  # by column
     best: list[str] = field(default_factory=list)  # what the paper prints in bold
     methods: dict[str, str] = field(default_factory=dict)  # by column, where it is another than the column's
-    measure: str | None = None
+    testset: str = TEST
     side: str = "src"
     at: float | None = None  # where it stands in a figure
 
@@ -95,13 +97,15 @@ class Item:
     section: str
     text: str
     module: str = "grid"  # of experiments/analysis
-    measure: str = ""  # whose number it shows; without one, that of a run's result
+    measure: str = ""  # whose number it shows; without one, that of a run's result on a test set
     number: str = "bleu"
     scale: float = 1.0
     decimals: int = 2
     over: str = ""  # smallest: numbers are divided by the smallest of the table
     cased: bool = False  # shows runs on text with its capitals alone
     axis: str = "group"  # how runs that are not the paper's are put into rows: by group, p, size ...: see grid.py
+    corpora: list[str] = field(default_factory=list)  # whole corpora, whose text it measures
+    translations: list[str] = field(default_factory=list)  # runs whose translations it shows, beside its cells
     plot: Plot | None = None
     agreement: Agreement | None = None
     columns: dict[str, Column] = field(default_factory=dict)
@@ -116,15 +120,27 @@ class Item:
             for column in (*row.paper, *row.best, *row.methods):
                 if column not in self.columns:
                     raise InputError(f"row {row.title}: there is no column {column}")
+            if self.measure and row.testset != TEST:
+                raise InputError(f"row {row.title}: {self.measure} is measured, and not on the test set {row.testset}")
         for claim in self.claims:
             if not set(claim.of) <= set(self.columns):
                 raise InputError(f"the claim {claim.text!r} is of {', '.join(claim.of)}, and not all are columns")
-        for measure in (self.measure, *(row.measure for row in self.rows)):
-            if measure and measure not in MEASURES:
-                raise InputError(f"there is no measure {measure}; there are {', '.join(MEASURES)}")
+        if self.measure and self.measure not in MEASURES:
+            raise InputError(f"there is no measure {self.measure}; there are {', '.join(MEASURES)}")
 
-    def measure_of(self, row: Row) -> str:
-        return self.measure if row.measure is None else row.measure
+    def record_of(self, row: Row) -> str:
+        """What the numbers of a row are read from: a measurement, or the results on a test set."""
+        return self.measure or row.testset
+
+    @property
+    def records(self) -> list[str]:
+        """All that its rows are read from."""
+        return list(dict.fromkeys(map(self.record_of, self.rows))) or [self.measure or TEST]
+
+    @property
+    def record(self) -> str:
+        """The first of them: where rows do not differ in it, the only one."""
+        return self.records[0]
 
     def cells(self, configs: Path = CONFIGS) -> Iterator[tuple[Row, str, Run]]:
         """Every cell: its row, its column, and the run whose number it shows."""
@@ -133,6 +149,7 @@ class Item:
             if row.paper and column not in row.paper:
                 continue
             try:
+                read_testset(row.testset, configs)
                 yield row, column, self.run_of(row, column, configs)
             except InputError as error:
                 raise InputError(f"{configs}/paper/{self.name}.yaml, row {row.title}: {error}") from None
@@ -186,30 +203,35 @@ def fill(name: str, runs: list[str], configs: Path = CONFIGS, seed: int = 1) -> 
     if name not in (*items, "report"):
         raise InputError(f"there is no table or figure {name}; there are {', '.join(items)}, and report for all")
     own = [Run.parse(run) for run in runs]
-    results: dict[Run, None] = {}
+    translated: dict[str, dict[Run, None]] = {}  # by test set
     measures: dict[tuple[str, Run], None] = {}
-    misspelled: dict[Run, None] = {}
     for item in (items[one] for one in wanted):
-        if own:
-            cells = [(item.measure, run) for run in own]
-            cells += [("misspelled", run) for run in own if item.axis == "spelling"]
-            cells += [("", run) for run in own if "translations" in item.settings]
-        else:
-            cells = [(item.measure_of(row), replace(run, seed=seed)) for row, _, run in item.cells(configs)]
-            cells += [("", replace(Run.parse(run), seed=seed)) for run in item.settings.get("translations", [])]
-            if item.module == "datasets":
-                cells += [("datasets", first_run(read_corpora(configs)[name])) for name in corpora_of(item, configs)]
-        for measure, run in cells:
-            if not measure:
-                results[run] = None
-            elif MEASURES[measure].takes(plan_run(run, configs)):
-                measures[measure, run] = None
-                if measure == "misspelled":
-                    misspelled[run] = None
-    if not results and not measures:
+        for record, run in needs_of_own(item, own) if own else needs(item, configs, seed):
+            if record not in MEASURES:
+                read_testset(record, configs)  # there is one
+                translated.setdefault(record, {})[run] = None
+            elif MEASURES[record].takes(plan_run(run, configs)):
+                measures[record, run] = None
+    if not translated and not measures:
         raise InputError(f"{name} needs no runs of its own: `make {name}` shows what there is")
     title = f"what {name} needs" if name != "report" else "what all tables and figures need"
-    return Target(f"fill-{name}", title, grouped(results), tuple(measures), grouped(misspelled))
+    groups = [Group(group, testset) for testset, found in translated.items() for group in grouped(found)]
+    return Target(f"fill-{name}", title, tuple(groups), tuple(measures))
+
+
+def needs(item: Item, configs: Path, seed: int) -> Iterator[tuple[str, Run]]:
+    """The records of the paper's runs that an item shows: of a measurement, or on a test set."""
+    for row, _, run in item.cells(configs):
+        yield item.record_of(row), replace(run, seed=seed)
+    for name in item.translations:
+        yield TEST, replace(Run.parse(name), seed=seed)
+    for name in corpora_of(item, configs):
+        yield item.record, first_run(read_corpora(configs)[name])
+
+
+def needs_of_own(item: Item, own: list[Run]) -> Iterator[tuple[str, Run]]:
+    """The same, of runs in place of the paper's."""
+    yield from itertools.product([*item.records, *([TEST] if item.translations else [])], own)
 
 
 def grouped(runs: Iterable[Run]) -> tuple[tuple[Run, ...], ...]:
@@ -228,9 +250,8 @@ def first_run(corpus: Corpus) -> Run:
 
 
 def corpora_of(item: Item, configs: Path = CONFIGS) -> list[str]:
-    """The corpora that a table of datasets lists as the paper's."""
-    known = read_corpora(configs)
-    for name in item.settings["corpora"]:
-        if name not in known:
+    """The corpora that an item lists as the paper's."""
+    for name in item.corpora:
+        if name not in read_corpora(configs):
             raise InputError(f"{item.name}: there is no corpus {name}")
-    return list(item.settings["corpora"])
+    return item.corpora

@@ -4,9 +4,10 @@
     python -m scripts.reproduce plan TARGET        what would be done
     python -m scripts.reproduce run TARGET         does it; what is finished is not done again
 
-TARGET is one of the list, the name of a run, MEASURE.RUN for a measurement of it (lengths.RUN, misspelled.RUN ...), or
-fill-NAME for all that a table or figure of the paper needs (fill-table-main, fill-report ...). The work itself is in
-experiments/Snakefile and scripts/; everything after `--` goes to Snakemake as it is.
+TARGET is one of the list, the name of a run, MEASURE.RUN for a measurement of it (lengths.RUN ...), TESTSET.RUN for its
+scores on another test set (misspelled.RUN ...), or fill-NAME for all that a table or figure of the paper needs
+(fill-table-main, fill-report ...). The work itself is in experiments/Snakefile and scripts/; everything after `--` goes
+to Snakemake as it is.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from .corpora import ROOT, Download, read_downloads
 from .download import fetch
 from .measures import MEASURES, check_measure
 from .paper import fill
-from .runs import Plan, Run, Target, find_target, find_targets, plan_run
+from .runs import Group, Plan, Run, Target, find_target, find_targets, plan_run
 from .stage import Stage, describe_time, read_json
+from .testsets import TEST, find_testsets, place, read_testset
 
 RUNS, COMPARISONS, MEASURED, RESULTS = (
     Path("experiments") / name for name in ("runs", "comparisons", "measures", "results")
@@ -62,14 +64,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def resolve(name: str, runs: list[str], configs: Path, seed: int) -> Target:
-    """What a name means: a table or figure to fill, a measurement, or whatever find_target knows."""
+    """What a name means: a table or figure to fill, a measurement, a test set, or whatever find_target knows."""
     if name.startswith("fill-"):
         return fill(name.removeprefix("fill-"), runs, configs, seed)
-    measure, _, run_name = name.partition(".")
-    if measure in MEASURES and ".seed" in run_name:
+    kind, _, run_name = name.partition(".")
+    if kind in (*MEASURES, *find_testsets(configs)) and ".seed" in run_name:
         run = Run.parse(run_name)
-        check_measure(measure, plan_run(run, configs))
-        return Target(name, MEASURES[measure].title, (), ((measure, run),))
+        plan = plan_run(run, configs)
+        if kind not in MEASURES:
+            return Target(name, f"one run on {read_testset(kind, configs).text}", (Group((run,), kind),))
+        check_measure(kind, plan)
+        return Target(name, MEASURES[kind].title, (), ((kind, run),))
     return find_target(name, configs, seed)
 
 
@@ -91,9 +96,8 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
     with locked(Path(".reproduction.lock"), busy) as lock:
         print(show_plan(target, list(plans.values())), flush=True)
         code = run_quietly(command, lock)
-    finished = [run for run in target.runs if (RUNS / run.name / "result.json").is_file()]
     keep_results(target)
-    if finished:
+    if any(result_of(run, group.testset).is_file() for group in target.groups for run in group.runs):
         print("\n" + show_results(target, options.configs))
     for measure, run in target.measures:
         if (RESULTS / measure / f"{run.name}.json").is_file():
@@ -162,28 +166,36 @@ def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> l
 
 
 def goals(target: Target) -> list[str]:
-    """The files that a target is made of."""
-    results = [str(RUNS / run.name / "result.json") for run in target.runs]
-    measures = [str(MEASURED / measure / f"{run.name}.json") for measure, run in target.measures]
-    compared = [comparison_of(group) for group in target.groups if len(group) > 1]
-    compared += [comparison_of(group, "misspelled.") for group in target.misspelled if len(group) > 1]
-    return [*results, *measures, *map(str, compared)]
+    return [str(path) for path in products(target)]
 
 
-def comparison_of(group: tuple[Run, ...], prefix: str = "") -> Path:
-    return COMPARISONS / group[0].group / f"{prefix}{'+'.join(run.system for run in group)}.json"
+def products(target: Target) -> dict[Path, Path]:
+    """The files that a target is made of, and where each is kept."""
+    made = {}
+    for group in target.groups:
+        for run in group.runs:
+            made[result_of(run, group.testset)] = place(RESULTS, group.testset) / f"{run.name}.json"
+    for measure, run in target.measures:
+        made[MEASURED / measure / f"{run.name}.json"] = RESULTS / measure / f"{run.name}.json"
+    for group in target.groups:
+        if len(group.runs) > 1:
+            kept = place(RESULTS, group.testset) / "comparisons" / f"{group.name}.{group.systems}.json"
+            made[comparison_of(group)] = kept
+    return made
+
+
+def result_of(run: Run, testset: str = TEST) -> Path:
+    return place(RUNS / run.name, testset) / "result.json"
+
+
+def comparison_of(group: Group) -> Path:
+    return place(COMPARISONS / group.name, group.testset) / f"{group.systems}.json"
 
 
 def keep_results(target: Target) -> None:
     """Results are small, and may be published: they are kept where git sees them. Translations are not."""
-    for source in map(Path, goals(target)):
+    for source, kept in products(target).items():
         if source.is_file():
-            if source.name == "result.json":
-                kept = RESULTS / f"{source.parent.name}.json"
-            elif source.is_relative_to(MEASURED):
-                kept = RESULTS / source.relative_to(MEASURED)
-            else:
-                kept = RESULTS / "comparisons" / f"{source.parent.name}.{source.name}"
             kept.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, kept)
 
@@ -251,9 +263,9 @@ def show_results(target: Target, configs: Path) -> str:
     for group in target.groups:
         comparison = read_json(comparison_of(group)) if comparison_of(group).is_file() else None
         rows = [["", "method", "BLEU", "chrF", "updates", "src ratio", "tgt ratio", "against the first"]]
-        first = group[0].name
-        for run in group:
-            path = RUNS / run.name / "result.json"
+        first = group.runs[0].name
+        for run in group.runs:
+            path = result_of(run, group.testset)
             if not path.is_file():
                 rows.append(["", run.system, "not finished", "", "", "", "", ""])
                 continue
@@ -263,11 +275,10 @@ def show_results(target: Target, configs: Path) -> str:
             ratios = [f"{ratio:.3f}" if ratio else "" for ratio in result["length ratios"].values()]
             row = [marked, run.system, f"{result['bleu']:.2f}", f"{result['chrf']:.2f}", str(result["updates"])]
             rows.append([*row, *ratios, against])
-        blocks.append(f"{group[0].group}\n{align(rows)}")
-        finished = [run for run in group if (RUNS / run.name / "result.json").is_file()]
+        blocks.append(f"{group.name}{'' if group.testset == TEST else f', {group.testset}'}\n{align(rows)}")
+        finished = [path for run in group.runs if (path := result_of(run, group.testset)).is_file()]
         if finished:
-            result = read_json(RUNS / finished[0].name / "result.json")
-            blocks[-1] += f"\n{result['bleu signature']}"
+            blocks[-1] += f"\n{read_json(finished[0])['bleu signature']}"
         if comparison:
             blocks[-1] += (
                 "\n* the best, and those whose difference from it is not significant (paired bootstrap, p < 0.05)"

@@ -24,6 +24,7 @@ from bpe_dropout.methods import ROLES, Method, find_method
 
 from .corpora import CONFIGS, Corpus, Experiment, Training, read_corpora
 from .settings import read_settings
+from .testsets import TEST
 
 
 @dataclass(frozen=True)
@@ -263,18 +264,33 @@ def find_corpus(run: Run, configs: Path) -> Corpus:
 
 
 @dataclass(frozen=True)
+class Group:
+    """Runs that are compared with each other on a test set; they differ in their method alone."""
+
+    runs: tuple[Run, ...]
+    testset: str = TEST
+
+    @property
+    def name(self) -> str:
+        return self.runs[0].group
+
+    @property
+    def systems(self) -> str:
+        return "+".join(run.system for run in self.runs)
+
+
+@dataclass(frozen=True)
 class Target:
     """What `make NAME` does: groups of runs that are compared with each other, and measurements of runs."""
 
     name: str
     title: str
-    groups: tuple[tuple[Run, ...], ...]
+    groups: tuple[Group, ...]
     measures: tuple[tuple[str, Run], ...] = ()
-    misspelled: tuple[tuple[Run, ...], ...] = ()  # groups whose translations of misspelled input are compared
 
     @property
     def runs(self) -> list[Run]:
-        return [run for group in self.groups for run in group]
+        return list(dict.fromkeys(run for group in self.groups for run in group.runs))
 
     @property
     def runs_and_measured(self) -> list[Run]:
@@ -290,7 +306,7 @@ def find_targets(configs: Path = CONFIGS, seed: int = 1) -> dict[str, Target]:
     for corpus in read_corpora(configs).values():
         for experiment in corpus.experiments:
             for direction in experiment.directions:
-                group = tuple(runs_of(corpus, experiment, direction, seed))
+                group = Group(tuple(runs_of(corpus, experiment, direction, seed)))
                 suffix = f"-{experiment.name}" if experiment.name else ""
                 title = corpus.title + (f" ({experiment.name})" if experiment.name else "")
                 leaf = Target(f"{corpus.dataset}-{direction}{suffix}", f"{title}, {direction}", (group,))
@@ -341,7 +357,7 @@ def find_target(name: str, configs: Path = CONFIGS, seed: int = 1) -> Target:
     if ".seed" in name:
         run = Run.parse(name)
         plan_run(run, configs)
-        return Target(name, "one run", ((run,),))
+        return Target(name, "one run", (Group((run,)),))
     import difflib
 
     near = difflib.get_close_matches(name, targets, n=3)

@@ -1,4 +1,4 @@
-"""Scores the translations of a run, and writes its result: python -m scripts.score RUN --references FILE ...
+"""Scores a run's translations of a test set, and writes its result: python -m scripts.score RUN --test-set NAME ...
 
 BLEU as the paper has it: SacreBLEU on detokenized text against the untokenized references, lowercased (mixed case for
 runs on cased text), tokenized as 13a, `zh` for Chinese, characters for Japanese; its signature is kept. chrF beside it.
@@ -15,25 +15,28 @@ from sacrebleu.metrics import BLEU, CHRF
 from bpe_dropout import InputError
 
 from .runs import Plan
-from .stage import Stage, plan_of, read_json, write_json
+from .stage import Stage, plan_of, read_json, testset_of, write_json
 
 
 def main() -> None:
     stage = Stage(__doc__)
     stage.add_run()
+    stage.add_testset()
     stage.add_argument("--references", type=Path, required=True, metavar="FILE", help="the untokenized test text")
     stage.add_argument("--translations", type=Path, required=True, metavar="FILE", help="test.txt of scripts.generate")
+    stage.add_argument("--training", type=Path, required=True, metavar="FILE", help="training.json of scripts.train")
     stage.add_argument("--counts", type=Path, required=True, metavar="FILE", help="counts.json of the words")
     stage.add_argument("--vocabularies", type=Path, nargs="*", default=[], metavar="FILE", help="of scripts.learn")
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="result.json")
     options = stage.parse_args()
     plan = plan_of(options)
+    testset_of(options)  # there is one
     hypotheses, references = read_both(options.translations, options.references)
-    folder = options.translations.parent
-    training = read_json(folder / "training.json")
+    training = read_json(options.training)
     result = {
         "run": plan.run.name,
         "group": plan.run.group,
+        "test set": options.test_set,
         **score(plan, hypotheses, references),
         "updates": training["updates"],
         "length ratios": training["length ratios"],
@@ -42,12 +45,12 @@ def main() -> None:
         "text": read_json(options.counts),
         "vocabularies": {path.name.removesuffix(".json"): read_json(path) for path in options.vocabularies},
         "training": training,
-        "generation": read_json(folder / "generation.json"),
+        "generation": read_json(options.translations.with_name("generation.json")),
         "versions": training.pop("versions"),
         "machine": training.pop("machine"),
     }
     write_json(options.output, result)
-    print(f"{plan.run.name}: BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f}", flush=True)
+    print(f"{plan.run.name}, {options.test_set}: BLEU {result['bleu']:.2f}, chrF {result['chrf']:.2f}", flush=True)
 
 
 def read_both(translations: Path, references: Path) -> tuple[list[str], list[str]]:

@@ -15,6 +15,7 @@ from bpe_dropout.progress import Progress
 
 from .corpora import CONFIGS
 from .runs import Plan, Run, plan_run
+from .testsets import TEST, TestSet, read_testset
 
 
 class Stage(argparse.ArgumentParser):
@@ -33,9 +34,17 @@ class Stage(argparse.ArgumentParser):
         self.add_argument("run", metavar="RUN", help="the name of a run")
         self.add_configs()
 
+    def add_testset(self) -> None:
+        """A test set, by its name; `testset_of` gives its settings."""
+        self.add_argument("--test-set", default=TEST, metavar="NAME", help="of configs/testsets (default: %(default)s)")
+
 
 def plan_of(options: argparse.Namespace) -> Plan:
     return plan_run(Run.parse(options.run), options.configs)
+
+
+def testset_of(options: argparse.Namespace) -> TestSet:
+    return read_testset(options.test_set, options.configs)
 
 
 def explain(kind: type[BaseException], error: BaseException, trace: Any) -> None:

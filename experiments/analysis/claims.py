@@ -5,7 +5,7 @@ higher    the first column is above the second in every row, or in at least so m
 peak      the column is highest in the row at `at`
 fails     from `at` on, the column is below a quarter of its highest
 narrower  the first two columns are closer to each other than the last two, on average
-wider     the first column is further above the second in rows of misspelled input than in the row before
+wider     rows come in pairs, and the first column is further above the second in the second row of each
 slower    the last row takes more than `at` times as long as the first, in every column
 close     the first column is at most `at` times the second, in every row
 last      the first column is above the second in the last row

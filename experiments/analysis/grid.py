@@ -1,13 +1,13 @@
 """Tables of numbers, a run a cell: ours beside the paper's (sections 5 and 6 and the appendix). Most tables and both
-curves of the paper are such grids; what sets one apart from another stands in configs/paper.
+curves of the paper are such grids; what sets one apart from another is in configs/paper.
 
-Runs that are not the paper's stand in a table of their own, put into rows by what the item says:
+Runs that are not the paper's are in a table of their own, put into rows by what the item says:
 
     group      a row is a text and a model, a column a system
     p          a row is a value of p, a column a text and a model
     size       a row is a number of sentence pairs, a column a system and a vocabulary
     language   a row is a side of a run, the columns are the item's own
-    spelling   as group, with a row for the test set as it is, and one for the same misspelled
+    testset    as group, with a row for each test set that the item's own rows have
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from scripts.compare import best
 from scripts.measures import MEASURES
 from scripts.paper import Agreement, Item, matching
 from scripts.runs import Run, plan_run
+from scripts.testsets import TEST, read_testset
 
 from . import claims
 from .document import Cell, Drawing, Finding, Part, Row, Table
@@ -43,7 +44,7 @@ class Entry:
     """A cell before it is text: a run's number, and the paper's."""
 
     run: str
-    measure: str
+    record: str  # what its number is read from: a measurement, or the results on a test set
     number: str
     value: float | None = None
     is_missing: bool = True  # was not run; a number can also be none because there is none
@@ -98,15 +99,15 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
 
 def beside(item: Item, results: Results) -> list[str]:
     """Runs that are not the paper's, and have what the item shows."""
-    names = matching(item.beside, results.names(item.measure))
-    return [name for name in names if item.axis != "spelling" or results.get(name, "misspelled")]
+    names = matching(item.beside, results.names(item.record))
+    return [name for name in names if all(results.get(name, record) for record in item.records)]
 
 
 def measured_runs(item: Item, results: Results, configs: Path, own: list[str]) -> list[str]:
     """Of the runs that an item shows, the paper's first, those that have been measured."""
     paper = [] if own else [run.name for _, _, run in item.cells(configs)]
     names = dict.fromkeys([*paper, *(own or beside(item, results))])
-    return [name for name in names if results.get(name, item.measure)]
+    return [name for name in names if results.get(name, item.record)]
 
 
 def add_grid(
@@ -150,7 +151,7 @@ def paper_grid(item: Item, results: Results, configs: Path) -> Grid:
         number = (settings.number or item.number).replace("{side}", row.side)
         line.entries[column] = Entry(
             run.name,
-            item.measure_of(row),
+            item.record_of(row),
             number,
             paper=row.paper.get(column),
             paper_best=column in row.best,
@@ -166,9 +167,9 @@ def paper_grid(item: Item, results: Results, configs: Path) -> Grid:
 
 def look_up(grid: Grid, item: Item, results: Results) -> Grid:
     for entry in grid.entries:
-        found = results.number(entry.run, entry.measure, entry.number)
+        found = results.number(entry.run, entry.record, entry.number)
         entry.value = None if found is None else found * item.scale
-        entry.is_missing = results.get(entry.run, entry.measure) is None
+        entry.is_missing = results.get(entry.run, entry.record) is None
     return grid
 
 
@@ -185,7 +186,7 @@ def by_group(item: Item, runs: list[Run], results: Results, configs: Path) -> Gr
     columns: dict[str, str] = {}
     for run in runs:
         line = lines.setdefault(run.group, Line(group_title(run, configs)))
-        line.entries[run.system] = Entry(run.name, item.measure, item.number)
+        line.entries[run.system] = Entry(run.name, item.record, item.number)
         columns[run.system] = system_title(run, configs)
     return Grid(columns, list(lines.values()), {name: name for name in columns})
 
@@ -199,7 +200,7 @@ def by_p(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
         if plan.method.kind != "bpe" or p != on_target:  # not one p, or no p at all
             continue
         line = lines.setdefault(p, Line(f"{p:g}", at=p))
-        line.entries.setdefault(run.group, Entry(run.name, item.measure, item.number))
+        line.entries.setdefault(run.group, Entry(run.name, item.record, item.number))
         columns[run.group] = group_title(run, configs)
     return Grid(columns, [lines[p] for p in sorted(lines)])
 
@@ -217,7 +218,7 @@ def by_size(item: Item, runs: list[Run], results: Results, configs: Path) -> Gri
         whole, sizes = replace(run, subset=""), vocabulary_title(run, configs)
         key = f"{whole.group} {run.system} {sizes}"
         line = lines.setdefault(pairs, Line(short(pairs), at=pairs))
-        line.entries[key] = Entry(run.name, item.measure, item.number)
+        line.entries[key] = Entry(run.name, item.record, item.number)
         title = f"{system_title(run, configs)}, {sizes}"
         columns[key] = f"{run.dataset} {direction_title(run)} ({model_title(run)}): {title}" if several else title
         systems[key] = run.system
@@ -235,23 +236,23 @@ def by_language(item: Item, runs: list[Run], results: Results, configs: Path) ->
     lines = []
     for run in runs:
         for side, language in (("src", run.source), ("tgt", run.target)):
-            found = results.get(run.name, item.measure)
+            found = results.get(run.name, item.record)
             more = f", p = {found[side]['p']:g}" if found else ""
             line = Line(f"{language_title(language)}, {text_title(run, configs)}{more}")
             for name, column in item.columns.items():
                 number = (column.number or item.number).replace("{side}", side)
-                line.entries[name] = Entry(run.name, item.measure, number)
+                line.entries[name] = Entry(run.name, item.record, number)
             lines.append(line)
     return Grid({name: column.title for name, column in item.columns.items()}, lines)
 
 
-def by_spelling(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
+def by_testset(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
     grid = by_group(item, runs, results, configs)
     lines = []
     for line in grid.lines:
-        for title, measure in (("original", ""), ("misspelled", "misspelled")):
-            entries = {name: replace(entry, measure=measure) for name, entry in line.entries.items()}
-            lines.append(Line(title, line.title, entries=entries))
+        for testset in item.records:
+            entries = {name: replace(entry, record=testset) for name, entry in line.entries.items()}
+            lines.append(Line(read_testset(testset, configs).title, line.title, entries=entries))
     return Grid(grid.columns, lines, grid.colours)
 
 
@@ -260,7 +261,7 @@ AXES: dict[str, Callable[[Item, list[Run], Results, Path], Grid]] = {
     "p": by_p,
     "size": by_size,
     "language": by_language,
-    "spelling": by_spelling,
+    "testset": by_testset,
 }
 
 
@@ -270,7 +271,7 @@ AXES: dict[str, Callable[[Item, list[Run], Results, Path], Grid]] = {
 def divide_by_smallest(grid: Grid, results: Results, is_paper: bool) -> list[str]:
     """Times become ratios. Of the paper's table when all of it is there, since any could be the smallest; of others
     within a corpus and a model. Times of several machines do not."""
-    records = {entry.run: record for entry in grid.entries if (record := results.get(entry.run, entry.measure))}
+    records = {entry.run: record for entry in grid.entries if (record := results.get(entry.run, entry.record))}
     repeats = sorted({record["repeats"] for record in records.values()})
     notes = [f"Averaged over {' or '.join(map(str, repeats))} translations of the test set."] if repeats else []
     groups: dict[str, list[Entry]] = {}
@@ -300,7 +301,7 @@ def mark_best(grid: Grid, results: Results) -> list[str]:
         there = [entry for entry in line.entries.values() if entry.value is not None]
         if len(there) < 2:
             continue
-        compared = results.comparison([entry.run for entry in there], there[0].measure == "misspelled")
+        compared = results.comparison([entry.run for entry in there], there[0].record)
         if compared is None:
             missing = True
             continue
@@ -362,7 +363,7 @@ def difference_of(item: Item, line: Line) -> Cell:
 def cell_of(item: Item, entry: Entry | None) -> Cell:
     if entry is None:
         return Cell("–")
-    prefix = f"{entry.measure}." if entry.measure else ""
+    prefix = "" if entry.record == TEST else f"{entry.record}."
     cell = Cell(best=entry.best, paper_best=entry.paper_best, command=f"make {prefix}{entry.run}")
     if entry.paper is not None:
         cell.paper = f"{entry.paper:.{item.decimals}f}"

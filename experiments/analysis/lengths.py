@@ -60,7 +60,7 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
     part = build_grid(item, results, configs, own)
     for name in measured_runs(item, results, configs, own):
         part.blocks.append(draw_text(name, "tgt", results, configs))
-    for names in [] if own else [item.settings["translations"]]:
+    for names in [] if own else [item.translations]:
         if all(has_lengths(results.get(name)) for name in names):
             part.blocks.append(draw_translations([Run.parse(name) for name in names], results, configs))
         else:

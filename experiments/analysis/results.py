@@ -1,14 +1,16 @@
-"""Result files, read: experiments/results/RUN.json, MEASURE/RUN.json and comparisons/*.json. Nothing else is read for a
-table or a figure, so whoever has these files can draw them again."""
+"""Result files, read: RUN.json and comparisons/*.json of experiments/results; the same in a folder TESTSET, for a test
+set other than `test`; and MEASURE/RUN.json. Nothing else is read for a table or a figure, so whoever has these files
+can draw them again. A run's record is found by the name of a test set or of a measurement.
+"""
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from bpe_dropout import InputError
 from scripts.stage import read_json
+from scripts.testsets import TEST, place
 
 
 class Results:
@@ -16,45 +18,46 @@ class Results:
         self.folder = folder
         self._read: dict[Path, Any] = {}
 
-    def names(self, measure: str = "") -> list[str]:
+    def names(self, record: str = TEST) -> list[str]:
         """The runs that have a result, or a measurement."""
-        return sorted(path.name.removesuffix(".json") for path in (self.folder / measure).glob("*.json"))
+        return sorted(path.name.removesuffix(".json") for path in place(self.folder, record).glob("*.json"))
 
-    def get(self, run: str, measure: str = "") -> dict[str, Any] | None:
-        path = self.folder / measure / f"{run}.json"
-        if path not in self._read:
-            content = read_json(path) if path.is_file() else None
-            if content is not None and (not isinstance(content, dict) or content.get("run") != run):
-                raise InputError(f"{path} is not the record of {run}: remove it, or give it its own name")
-            self._read[path] = content
-        found: dict[str, Any] | None = self._read[path]
+    def get(self, run: str, record: str = TEST) -> dict[str, Any] | None:
+        path = self._path(run, record)
+        found: dict[str, Any] | None = self._content(path)
+        if found is not None and (not isinstance(found, dict) or found.get("run") != run):
+            raise InputError(f"{path} is not the record of {run}: remove it, or give it its own name")
         return found
 
-    def number(self, run: str, measure: str, path: str) -> float | None:
+    def _path(self, run: str, record: str) -> Path:
+        return place(self.folder, record) / f"{run}.json"
+
+    def number(self, run: str, record: str, path: str) -> float | None:
         """A number of a record, by its path: `src/share`; None where there is no record."""
-        value: Any = self.get(run, measure)
+        value: Any = self.get(run, record)
         if value is None:
             return None
         for key in path.split("/"):
             if not isinstance(value, dict) or key not in value:
-                name = self.folder / measure / f"{run}.json"
+                name = self._path(run, record)
                 raise InputError(f"{name} has no {path}: it was made by another version; make it again")
             value = value[key]
         return None if value is None else float(value)
 
-    @cached_property
-    def _comparisons(self) -> list[tuple[bool, dict[str, Any]]]:
-        paths = sorted((self.folder / "comparisons").glob("*.json"))
-        return [(".misspelled." in path.name, read_json(path)) for path in paths]
-
-    def comparison(self, runs: list[str], misspelled: bool = False) -> dict[str, Any] | None:
+    def comparison(self, runs: list[str], testset: str = TEST) -> dict[str, Any] | None:
         """A comparison of all of these runs, with the scores that they have: not one of earlier translations."""
-        for kind, found in self._comparisons:
-            scores = found["bleu"]
-            same = all(run in scores and scores[run] == self.bleu(run, misspelled) for run in runs)
-            if kind == misspelled and same:
+        scores = {run: self.number(run, testset, "bleu") for run in runs}
+        for found in self._comparisons(testset):
+            if all(run in found["bleu"] and found["bleu"][run] == score for run, score in scores.items()):
                 return found
         return None
 
-    def bleu(self, run: str, misspelled: bool) -> float | None:
-        return self.number(run, "misspelled" if misspelled else "", "bleu")
+    def _comparisons(self, testset: str) -> list[dict[str, Any]]:
+        paths = sorted((place(self.folder, testset) / "comparisons").glob("*.json"))
+        return [self._content(path) for path in paths]
+
+    def _content(self, path: Path) -> Any:
+        """What a file holds, read once; None if there is none."""
+        if path not in self._read:
+            self._read[path] = read_json(path) if path.is_file() else None
+        return self._read[path]

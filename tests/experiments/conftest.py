@@ -7,17 +7,20 @@ pytest.importorskip("matplotlib", reason="the tests of the report need what `mak
 
 from bpe_dropout import Codes
 from experiments.analysis.results import Results
+from scripts.testsets import TEST, place
 
 
 class Made(Results):
     """Results that a test makes."""
 
-    def add(self, run: str, measure: str = "", **content) -> None:
-        path = self.folder / measure / f"{run}.json"
+    def add(self, run: str, record: str = TEST, **content) -> None:
+        path = place(self.folder, record) / f"{run}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"run": run, **content}))
 
-    def compare(self, group: str, scores: dict[str, float], p: dict[tuple[str, str], float], prefix: str = "") -> None:
+    def compare(
+        self, group: str, scores: dict[str, float], p: dict[tuple[str, str], float], testset: str = TEST
+    ) -> None:
         pairs = [
             {
                 "systems": list(pair),
@@ -27,7 +30,7 @@ class Made(Results):
             }
             for pair, one in p.items()
         ]
-        path = self.folder / "comparisons" / f"{group}.{prefix}x.json"
+        path = place(self.folder, testset) / "comparisons" / f"{group}.x.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"group": group, "bleu": scores, "pairs": pairs}))
 

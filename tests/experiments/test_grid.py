@@ -291,6 +291,19 @@ def test_misspelled_rows_and_their_difference(results):
     assert [finding.verdict for finding in part.findings] == ["not run", "holds"]
 
 
+def test_a_row_is_compared_on_its_own_test_set(results):
+    """BPE-dropout is better on misspelled input; on the test set as it is they are not told apart."""
+    names = runs("wmt14.en-de", ("bpe", "bpe-dropout"))
+    scores = dict(zip(names, (27.0, 28.0), strict=True))
+    for testset, p in (("test", 0.3), ("misspelled", 0.001)):
+        for name, bleu in scores.items():
+            results.add(name, testset, bleu=bleu)
+        results.compare("wmt14.en-de.base.seed1", scores, {(names[0], names[1]): p}, testset)
+    found = cells(show("table-misspelled", results))
+    marked = {row: [found[row, column].best for column in ("BPE", "BPE-dropout")] for row, _ in found if "En-De" in row}
+    assert marked == {"En-De original": [True, True], "En-De misspelled": [False, True]}
+
+
 def test_a_curve_over_p(results):
     for method, bleu in (("bpe", 30.0), ("bpe-dropout", 31.0), ("bpe-dropout-p80", 2.0), ("bpe-dropout-src", 9.0)):
         results.add(f"demo.en-de.{method}.small.seed1", bleu=bleu)

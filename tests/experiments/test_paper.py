@@ -1,15 +1,19 @@
 """configs/paper against the paper itself, where its source is at hand, and against what can be run."""
 
 import re
+import shutil
 
 import pytest
 
 from bpe_dropout import InputError
 from experiments.analysis.claims import check
-from scripts.corpora import ROOT
+from experiments.analysis.grid import build
+from experiments.analysis.results import Results
+from scripts.corpora import CONFIGS, ROOT
 from scripts.measures import MEASURES
 from scripts.paper import Agreement, expand, fill, matching, read_items
 from scripts.runs import find_targets, plan_run
+from scripts.testsets import find_testsets
 
 ITEMS = read_items()
 TEX = ROOT.parent / "shared" / "paper" / "bpe-dropout.tex"
@@ -86,9 +90,9 @@ def test_every_cell_can_be_run():
     for item in ITEMS.values():
         for row, _, run in item.cells():
             plan = plan_run(run)
-            measure = item.measure_of(row)
             assert run.model == "base", f"{item.name}: only Transformer base is the paper's"
-            assert not measure or MEASURES[measure].takes(plan)
+            assert not item.measure or MEASURES[item.measure].takes(plan)
+            assert row.testset in find_testsets()
             assert plan.corpus.paper or run.dataset == "wmt14"
 
 
@@ -147,9 +151,10 @@ def test_patterns():
 
 def test_fill_runs_what_a_table_needs():
     target = fill("table-misspelled", [])
-    assert {run.name for run in target.runs} == {run.name for _, run in target.measures}
+    assert not target.measures
     assert "wmt14.en-fr.16m.bpe-dropout-src.base.seed1" in {run.name for run in target.runs}
-    assert [len(group) for group in target.misspelled] == [2, 2, 2, 2]
+    assert [(group.testset, len(group.runs)) for group in target.groups] == [("test", 2)] * 4 + [("misspelled", 2)] * 4
+    assert [group.runs for group in target.groups[:4]] == [group.runs for group in target.groups[4:]]
     lengths = fill("figure-lengths", [])
     assert [measure for measure, _ in lengths.measures] == ["lengths"]
     assert len(lengths.runs) == 2, "and the models whose translations are shown"
@@ -172,6 +177,26 @@ def test_fill_for_runs_of_ones_own():
     assert ("lengths", target.runs[0]) not in target.measures, "BPE has no dropout to measure"
 
 
+def test_a_new_test_set_in_a_new_table_is_two_yaml_files(tmp_path):
+    configs = tmp_path / "configs"
+    shutil.copytree(CONFIGS, configs)
+    (configs / "testsets" / "garbled.yaml").write_text(
+        "title: garbled\ntext: every word misspelled\nchange: misspell\nsettings: {rate: 1, seed: 2}\n"
+    )
+    (configs / "paper" / "table-garbled.yaml").write_text(
+        "order: 99\ntitle: mine\nsection: none\ntext: none\ncolumns:\n  bpe: {title: BPE}\n"
+        "rows:\n  - {title: a, run: demo.en-de.bpe.small.seed1, testset: garbled}\n"
+    )
+    (group,) = fill("table-garbled", [], configs).groups
+    assert (group.testset, group.name) == ("garbled", "demo.en-de.small.seed1")
+    own = ["multi30k.en-de.bpe.small.seed1", "multi30k.en-de.unigram.small.seed1"]
+    (group,) = fill("table-garbled", own, configs).groups
+    assert (group.testset, [run.name for run in group.runs]) == ("garbled", own)
+    item = read_items(configs)["table-garbled"]
+    part = build(item, Results(tmp_path), configs, own)
+    assert part.tables[0].rows[0].cells[1].command == "make garbled.multi30k.en-de.bpe.small.seed1"
+
+
 def test_what_fill_cannot_do():
     with pytest.raises(InputError, match="there is no table or figure table-nix; there are figure-merges"):
         fill("table-nix", [])
@@ -187,10 +212,20 @@ def test_mistakes_are_said_with_their_place(tmp_path):
     file.write_text(head + "columns:\n  bpe: {title: BPE}\nrows:\n  - {title: a, run: x, paper: {nix: 1.0}}\n")
     with pytest.raises(InputError, match=r"table-mine.yaml, line 1: row a: there is no column nix"):
         read_items(tmp_path)
+    row = "columns:\n  bpe: {title: BPE}\nrows:\n  - {title: a, run: demo.en-de.bpe.small.seed1, testset: nix}\n"
+    file.write_text(head + row)
+    (item,) = read_items(tmp_path).values()
+    with pytest.raises(InputError, match=r"table-mine.yaml, row a: there is no test set nix in .*; there are none"):
+        list(item.cells(tmp_path))
+    read_items.cache_clear()
+    file.write_text(head + "measure: timing\n" + row)
+    with pytest.raises(InputError, match="row a: timing is measured, and not on the test set nix"):
+        read_items(tmp_path)
     file.write_text(head + "measure: nix\n")
     with pytest.raises(InputError, match="there is no measure nix; there are datasets"):
         read_items(tmp_path)
     file.write_text(head + "columns:\n  bpe: {title: BPE}\nrows:\n  - {title: a, run: x, paper: {bpe: 1.0}}\n")
+    shutil.copytree(CONFIGS / "testsets", tmp_path / "testsets")
     (item,) = read_items(tmp_path).values()
     with pytest.raises(InputError, match=r"table-mine.yaml, row a: x is not the name of a run"):
         list(item.cells(tmp_path))

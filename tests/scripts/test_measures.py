@@ -1,6 +1,7 @@
-"""What a target means where it is a measurement or a table, and what Snakemake is asked for."""
+"""What a target means where it is a measurement, a test set or a table, and what Snakemake is asked for."""
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
@@ -48,20 +49,27 @@ def test_what_is_measured_of_which_methods():
         }
         for method in ("bpe", "unigram", "bpe-dropout", "bpe-dropout-src")
     }
-    of_any = {"datasets", "embeddings", "timing", "misspelled"}
+    of_any = {"datasets", "embeddings", "timing"}
     assert taken["unigram"] == of_any
     assert taken["bpe"] == {*of_any, "merges"}
     assert taken["bpe-dropout"] == taken["bpe-dropout-src"] == set(MEASURES)
 
 
-def test_groups_are_compared_on_misspelled_input_too():
+def test_a_test_set_by_its_name():
+    target = resolve(f"misspelled.{RUN}", [], CONFIGS, 1)
+    assert goals(target) == [f"experiments/runs/{RUN}/misspelled/result.json"]
+    assert [run.name for run in target.runs_and_measured] == [RUN]
+    assert goals(resolve(f"test.{RUN}", [], CONFIGS, 1)) == goals(resolve(RUN, [], CONFIGS, 1))
+
+
+def test_groups_are_compared_on_each_test_set():
     runs = ["demo.en-de.bpe.small.seed1", RUN]
     found = goals(resolve("fill-table-misspelled", runs, CONFIGS, 1))
     assert found == [
         *(f"experiments/runs/{run}/result.json" for run in runs),
-        *(f"experiments/measures/misspelled/{run}.json" for run in runs),
+        *(f"experiments/runs/{run}/misspelled/result.json" for run in runs),
         "experiments/comparisons/demo.en-de.small.seed1/bpe+bpe-dropout.json",
-        "experiments/comparisons/demo.en-de.small.seed1/misspelled.bpe+bpe-dropout.json",
+        "experiments/comparisons/demo.en-de.small.seed1/misspelled/bpe+bpe-dropout.json",
     ]
 
 
@@ -79,14 +87,17 @@ def test_results_are_kept(tmp_path, monkeypatch):
     target = resolve("fill-table-misspelled", ["demo.en-de.bpe.small.seed1", RUN], CONFIGS, 1)
     for goal in goals(target):
         Path(goal).parent.mkdir(parents=True, exist_ok=True)
-        Path(goal).write_text(goal)
+        Path(goal).write_text(json.dumps(goal))
     keep_results(target)
+    assert json.loads(Path(f"experiments/results/misspelled/{RUN}.json").read_text()) == (
+        f"experiments/runs/{RUN}/misspelled/result.json"
+    )
     kept = sorted(str(path.relative_to("experiments/results")) for path in Path("experiments/results").rglob("*.json"))
     assert kept == [
         "comparisons/demo.en-de.small.seed1.bpe+bpe-dropout.json",
-        "comparisons/demo.en-de.small.seed1.misspelled.bpe+bpe-dropout.json",
         "demo.en-de.bpe-dropout.small.seed1.json",
         "demo.en-de.bpe.small.seed1.json",
+        "misspelled/comparisons/demo.en-de.small.seed1.bpe+bpe-dropout.json",
         "misspelled/demo.en-de.bpe-dropout.small.seed1.json",
         "misspelled/demo.en-de.bpe.small.seed1.json",
     ]

@@ -75,13 +75,13 @@ def test_targets_are_the_papers():
     assert len(directions) == 12
     for name in directions:
         (group,) = targets[name].groups
-        assert [run.method for run in group] == ["bpe", "unigram", "bpe-dropout"]
-        assert {run.model for run in group} == {"base"}
-        assert f"{group[0].dataset}-{group[0].direction}" == name
+        assert [run.method for run in group.runs] == ["bpe", "unigram", "bpe-dropout"]
+        assert {run.model for run in group.runs} == {"base"}
+        assert f"{group.runs[0].dataset}-{group.runs[0].direction}" == name
     whole = [run for name in MAIN for run in targets[name].runs]
     assert sorted(run.name for run in whole) == sorted(run.name for name in directions for run in targets[name].runs)
     assert targets["paper"].runs == whole
-    assert [len(group) for group in targets["wmt14-en-fr"].groups] == [4, 4, 4, 4, 3]
+    assert [len(group.runs) for group in targets["wmt14-en-fr"].groups] == [4, 4, 4, 4, 3]
     assert len(targets["iwslt17-cased"].runs) == 8
 
 
@@ -96,7 +96,7 @@ def test_all_targets_can_be_planned_and_listed():
 
 def test_a_target_by_its_name_or_a_run_by_its_own():
     (group,) = find_target("iwslt15-en-vi", seed=7).groups
-    assert {run.seed for run in group} == {7}
+    assert {run.seed for run in group.runs} == {7}
     assert comparison_of(group).name == "bpe+unigram+bpe-dropout.json"
     assert find_target(NAMES[1]).runs == [Run.parse(NAMES[1])]
     with pytest.raises(InputError, match="no target iwslt15-en-vn; did you mean iwslt15-en-vi"):

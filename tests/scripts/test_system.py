@@ -52,7 +52,7 @@ class Work:
 
     def __init__(self, folder: Path, english: list[str]) -> None:
         self.configs, self.made = folder / "configs", folder / "made"
-        for kind in ("methods", "paper"):
+        for kind in ("methods", "paper", "testsets"):
             shutil.copytree(CONFIGS / kind, self.configs / kind)
         for kind in ("corpora", "models"):
             (self.configs / kind).mkdir()
@@ -142,7 +142,7 @@ def filled(work, finished) -> Path:
 
 def test_measurements_of_ones_own_runs(work, filled):
     found = {path.name: {one.stem for one in path.glob("*.json")} for path in filled.iterdir() if path.is_dir()}
-    assert found.pop("comparisons") >= {f"mine.en-de.tiny.seed1.misspelled.{'+'.join(METHODS)}"}
+    assert found.pop("comparisons") >= {f"mine.en-de.tiny.seed1.{'+'.join(METHODS)}"}
     of_dropout = ("merges", "lengths", "substrings", "unknown", "calibration")
     of_any = ("datasets", "embeddings", "timing", "misspelled")
     assert found == {name: {RUNS[1]} for name in of_dropout} | {name: set(RUNS) for name in of_any}
@@ -165,11 +165,31 @@ def test_misspelled_input(work, filled):
             pair for old, new in zip(before, after, strict=True) for pair in zip(old.split(), new.split(), strict=True)
         ]
         record = json.loads((filled / "misspelled" / f"{run}.json").read_text())
-        assert record["misspelling"]["misspelled"] == sum(old != new for old, new in changed) > 0
+        assert record == json.loads((folder / "result.json").read_text())
+        assert record["test set"] == "misspelled"
+        assert record["generation"]["change"]["misspelled"] == sum(old != new for old, new in changed) > 0
         references = (work.made / "data" / "raw" / "mine.en-de" / "test.de").read_text().splitlines()
         translations = (folder / "test.txt").read_text().splitlines()
         score = sacrebleu.corpus_bleu(translations, [references], lowercase=True).score
         assert record["bleu"] == pytest.approx(score)
+    compared = json.loads(
+        (filled / "misspelled" / "comparisons" / f"mine.en-de.tiny.seed1.{'+'.join(METHODS)}.json").read_text()
+    )
+    results = {run: json.loads((filled / "misspelled" / f"{run}.json").read_text()) for run in RUNS}
+    assert compared["bleu"] == {run: result["bleu"] for run, result in results.items()}
+    assert compared["test set"] == "misspelled"
+
+
+def test_a_test_set_of_ones_own_is_one_yaml_file(work, finished):
+    (work.configs / "testsets" / "garbled.yaml").write_text(
+        "title: garbled\ntext: every word misspelled\nchange: misspell\nsettings: {rate: 1, seed: 2}\n"
+    )
+    out = work.call("run", f"garbled.{RUNS[1]}")
+    assert "mine.en-de.tiny.seed1, garbled\n" in out
+    result = json.loads((work.made / "experiments" / "results" / "garbled" / f"{RUNS[1]}.json").read_text())
+    change = result["generation"]["change"]
+    assert change["words"] == change["misspelled"] > HELD
+    assert re.search(rf"bpe-dropout +{result['bleu']:.2f} ", out)
 
 
 def test_the_report_of_ones_own_runs(work, filled, tmp_path):
