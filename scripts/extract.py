@@ -21,7 +21,7 @@ from pathlib import Path
 from bpe_dropout import InputError
 from bpe_dropout.files import whole
 
-from .corpora import SPLITS, Corpus, Held, read_corpora
+from .corpora import SPLITS, Corpus, Held, bounds, read_corpora
 from .readers import READERS, Pair
 from .stage import Reporter, Stage, write_json
 
@@ -72,10 +72,14 @@ def read_split(corpus: Corpus, split: str, downloads: Path) -> Iterator[Pair]:
 
 
 def check_kept(corpus: Corpus, split: str, pairs: int) -> None:
-    """Against a public count. What is an empty line is for each reader to say, so one in a thousand may differ."""
+    """Against a public count."""
     expected = corpus.kept.get(split, pairs)
-    if abs(pairs - expected) * 1000 > expected:
-        raise InputError(f"{corpus.name} {split}: there are {pairs} pairs, and about {expected} were expected")
+    lowest, highest = bounds(expected)
+    if not lowest <= pairs <= highest:
+        raise InputError(
+            f"{corpus.name} {split}: there are {pairs} pairs, and about {expected} were expected: the files are not "
+            f"those that the corpus is known by, or not whole; if they are, correct `kept` in its YAML file"
+        )
 
 
 def write_split(pairs: Iterable[Pair], paths: list[Path], split: str) -> dict[str, int]:

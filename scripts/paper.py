@@ -23,22 +23,22 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from bpe_dropout import InputError
 
 from .corpora import CONFIGS, Corpus, read_corpora
 from .measures import MEASURES
 from .runs import Run, Target, plan_run
-from .settings import read_settings
+from .settings import Count, Positive, Range, read_settings
 
 
 @dataclass(frozen=True)
 class Agreement:
     """Up to which difference from the paper's number ours agrees with it, or is near to it."""
 
-    agrees: float
-    near: float
+    agrees: Annotated[float, Range(0)]
+    near: Annotated[float, Range(0)]
     relative: bool = False  # as a share of the paper's number
 
     def verdict(self, ours: float, paper: float) -> str:
@@ -50,7 +50,7 @@ class Agreement:
 class Column:
     title: str
     method: str = ""  # the column's own name, if it is not said
-    vocabulary: int | None = None
+    vocabulary: Positive | None = None
     number: str = ""
     agreement: Agreement | None = None
 
@@ -65,7 +65,11 @@ class Row:
     methods: dict[str, str] = field(default_factory=dict)  # by column, where it is another than the column's
     measure: str | None = None
     side: str = "src"
-    at: float | None = None  # where it stands in a figure
+    at: float | None = None  # where it is in a figure
+
+    def __post_init__(self) -> None:
+        if self.side not in ("src", "tgt"):
+            raise InputError(f"side is src or tgt, not {self.side}")
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Claim:
     check: str
     of: list[str] = field(default_factory=list)  # columns
     at: float | None = None
-    rows: int | None = None
+    rows: Positive | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ class Item:
     measure: str = ""  # whose number it shows; without one, that of a run's result
     number: str = "bleu"
     scale: float = 1.0
-    decimals: int = 2
+    decimals: Count = 2
     over: str = ""  # smallest: numbers are divided by the smallest of the table
     cased: bool = False  # shows runs on text with its capitals alone
     axis: str = "group"  # how runs that are not the paper's are put into rows: by group, p, size ...: see grid.py

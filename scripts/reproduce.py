@@ -23,7 +23,7 @@ from typing import Any
 from bpe_dropout import InputError
 
 from .commands import die_with_parent, locked
-from .corpora import ROOT, Download, read_downloads
+from .corpora import ROOT, Download, read_corpora, read_downloads
 from .download import fetch
 from .measures import MEASURES, check_measure
 from .paper import fill
@@ -193,8 +193,13 @@ def keep_results(target: Target) -> None:
 
 def show_list(configs: Path) -> str:
     rows = [["target", "what it is", "runs", "download", "disk", "training"]]
+    wrong = dict.fromkeys(read_corpora(configs).errors.values())
     for target in sorted(find_targets(configs).values(), key=lambda one: (one.name not in ("demo", "paper"), one.name)):
-        plans = [plan_run(run, configs) for run in target.runs]
+        try:
+            plans = [plan_run(run, configs) for run in target.runs]
+        except InputError as error:
+            wrong[str(error)] = None
+            continue
         times = describe_time(sum(seconds_of(plan) for plan in plans))
         device = "GPU" if any(plan.model.gpu for plan in plans) else "core"
         sizes = [size(bytes_of(plans)), size(disk_of(plans))]
@@ -208,6 +213,7 @@ def show_list(configs: Path) -> str:
             "the most updates would take on one device at the speed in configs/models (of GPUs a guess, not measured).",
             "+ ?: some sizes are not known.",
             "`make report` shows the paper's tables and figures, as far as they were run.",
+            *(f"left out: {error}" for error in wrong),
         ]
     )
 

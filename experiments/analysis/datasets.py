@@ -4,11 +4,10 @@ the prepared text. The measurement counts it: python -m experiments.analysis.dat
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from bpe_dropout import InputError
-from scripts.corpora import SPLITS, Corpus, read_corpora
+from scripts.corpora import SPLITS, Corpus, read_corpora, read_count
 from scripts.paper import Agreement, Item, corpora_of, first_run
 from scripts.runs import Plan, Run, plan_run
 
@@ -90,15 +89,6 @@ def count_cell(ours: int | None, paper: str, agreement: Agreement | None, comman
         cell.difference = f"{ours - read_count(paper):+.0f}"
         cell.verdict = agreement.verdict(ours, read_count(paper))
     return cell
-
-
-def read_count(text: str) -> float:
-    """
-    >>> read_count("133k"), read_count("4.5M"), read_count("1553")
-    (133000.0, 4500000.0, 1553.0)
-    """
-    number, unit = re.fullmatch(r"([\d.]+)([kKmM]?)", text).groups()  # type: ignore[union-attr]
-    return float(number) * {"": 1, "k": 1e3, "m": 1e6}[unit.lower()]
 
 
 if __name__ == "__main__":
