@@ -268,8 +268,8 @@ MAIN = ("iwslt15", "iwslt17", "wmt14", "aspec")  # the paper's table of main res
 
 
 def find_targets(configs: Path = CONFIGS, seed: int = 1) -> dict[str, Target]:
-    """All targets: of each experiment (iwslt15-en-vi, iwslt15-en-vi-cased), of each dataset (iwslt15), and `paper`. What
-    corpora whose files are wrong would add is left out."""
+    """All targets: of each experiment (iwslt15-en-vi, iwslt15-en-vi-cased), of each dataset (iwslt15), and `paper`.
+    What corpora whose files are wrong would add is left out."""
     targets: dict[str, Target] = {}
     for corpus in read_corpora(configs).readable.values():
         for experiment in corpus.experiments:

@@ -121,8 +121,8 @@ def load(path: Path) -> Node:
         line = text.count("\n", 0, error.position) + 1
         raise InputError(f"{path}, line {line}: YAML does not allow the character {chr(error.character)!r}") from None
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise InputError(f"{path}, line {line}: this is not YAML: {error.problem}") from None
+        mark = error.problem_mark
+        raise InputError(f"{path}, line {mark.line + 1 if mark else '?'}: this is not YAML: {error.problem}") from None
     if not isinstance(content, Node):
         raise InputError(f"{path}, line 1: expected settings, such as `title: ...`, and there are none")
     return content
