@@ -287,8 +287,18 @@ def significance(comparison: dict[str, Any] | None, first: str, second: str) -> 
     for pair in comparison["pairs"] if comparison else ():
         if pair["systems"] == [first, second]:
             mark = "significant" if pair["significant"] else "not significant"
-            return f"{pair['difference']:+.2f}, p = {pair['p']:.3f}, {mark}"
+            return f"{signed(pair['difference'])}, p = {pair['p']:.3f}, {mark}"
     return ""
+
+
+def signed(difference: float) -> str:
+    """With two decimals, or as many as it takes to see that there is a difference.
+
+    >>> signed(1.234), signed(-0.0042), signed(0.0)
+    ('+1.23', '-0.004', '0.00')
+    """
+    shown = (f"{difference:+.{digits}f}" for digits in range(2, 10))
+    return next((text for text in shown if float(text)), "0.00")
 
 
 def show_segmentation(target: Target, configs: Path) -> str:
