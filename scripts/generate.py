@@ -1,8 +1,11 @@
 """Translates the test set of a run: python -m scripts.generate RUN --folder DATA --checkpoint FILE --output FOLDER
 
-fairseq-generate with beam 4 and lenpen 0.6, as the paper has it, on plain BPE (or the best segmentation of a unigram
+fairseq-generate with beam 4 and lenpen 0.6, the paper's numbers, on plain BPE (or the best segmentation of a unigram
 model). Writes FOLDER/test.words, the model's words, FOLDER/test.txt, the same detokenized, one translation a line in
 the order of the test set, and generation.json, with the distribution of their lengths in pieces.
+
+fairseq divides a translation's log probability by length^0.6; Vaswani et al. (2017), who have 0.6, too, divide it by
+((5 + length) / 6)^0.6, which favours long translations less. The paper does not say which of them it means.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from .runs import Plan
 from .stage import Reporter, Stage, plan_of, write_json
 from .train import Devices, common_arguments, environment_of, find_devices, without_place
 
-BEAM, LENPEN = 4, 0.6
+BEAM, LENPEN = 4, 0.6  # with fairseq's formula, length^0.6, not Vaswani et al.'s: see above
 SUBSET = "test"
 
 
