@@ -74,7 +74,7 @@ class Download:
 
 
 @dataclass(frozen=True)
-class Part:
+class SourceFiles:
     """A part of a split: files of one format, and how many pairs they hold."""
 
     format: str
@@ -129,7 +129,9 @@ class Prepare:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusConfig:
+    """What a file of configs/corpora says. The text itself, loaded to be segmented, is bpe_dropout.Corpus."""
+
     title: str
     languages: dict[str, Language]
     downloads: dict[str, Download]
@@ -144,7 +146,7 @@ class Corpus:
     paper: dict[str, Positive | str] = field(default_factory=dict)  # its row in the paper's table of datasets
     choices: list[str] = field(default_factory=list)  # what was chosen where the paper is silent, and why
     name: str = ""
-    parts: dict[str, list[Part]] = field(default_factory=dict)
+    parts: dict[str, list[SourceFiles]] = field(default_factory=dict)
 
     @property
     def dataset(self) -> str:
@@ -177,13 +179,13 @@ class Corpus:
         raise InputError(f"{name} is not under `downloads`")
 
 
-def read_corpus(path: Path) -> Corpus:
+def read_corpus(path: Path) -> CorpusConfig:
     """A file of configs/corpora. The methods and models that it names are those of the folders beside it."""
     name = path.name.removesuffix(".yaml")
     if not NAME.fullmatch(name):
         raise InputError(f"{path}: the name of the file is DATASET.SOURCE-TARGET.yaml, such as mine.en-de.yaml")
     content = load(path)
-    corpus: Corpus = convert(content, Corpus, str(path), "")
+    corpus: CorpusConfig = convert(content, CorpusConfig, str(path), "")
     with at(content.place_of("languages")):
         if list(corpus.languages) != name.split(".")[1].split("-"):
             raise InputError(f"the name says {name.split('.')[1]}, and languages are {', '.join(corpus.languages)}")
@@ -195,13 +197,13 @@ def read_corpus(path: Path) -> Corpus:
     return corpus
 
 
-def read_parts(content: Node, corpus: Corpus) -> dict[str, list[Part]]:
+def read_parts(content: Node, corpus: CorpusConfig) -> dict[str, list[SourceFiles]]:
     """What `splits` says. A part's keys are its settings; the others are the files, as its format wants them."""
     wanted = SPLITS if corpus.held_out is None else ("train",)
     with at(content.place_of("splits")):
         if sorted(corpus.splits) != sorted(wanted):
             raise InputError(f"splits are {', '.join(wanted)}, not {', '.join(corpus.splits)}")
-    parts: dict[str, list[Part]] = {}
+    parts: dict[str, list[SourceFiles]] = {}
     for split, nodes in corpus.splits.items():
         place = content["splits"].place_of(split)
         for node in nodes:
@@ -212,7 +214,7 @@ def read_parts(content: Node, corpus: Corpus) -> dict[str, list[Part]]:
             files = node.only(key for key in node if key not in PART_SETTINGS)
             settings = node.only(key for key in node if key in PART_SETTINGS)
             settings["files"] = files
-            part: Part = convert(settings, Part, node.place, split)
+            part: SourceFiles = convert(settings, SourceFiles, node.place, split)
             READERS[part.format].check(files, corpus.pair, node.place)
             with at(node.place):
                 for file in READERS[part.format].names(files):
@@ -221,7 +223,7 @@ def read_parts(content: Node, corpus: Corpus) -> dict[str, list[Part]]:
     return parts
 
 
-def check_counts(content: Node, corpus: Corpus) -> None:
+def check_counts(content: Node, corpus: CorpusConfig) -> None:
     for name, counts in (("kept", corpus.kept), ("paper", corpus.paper)):
         for split, count in counts.items():
             with at(content[name].place_of(split)):
@@ -230,7 +232,7 @@ def check_counts(content: Node, corpus: Corpus) -> None:
                 bounds(count)
 
 
-def check_experiments(content: Node, corpus: Corpus, configs: Path) -> None:
+def check_experiments(content: Node, corpus: CorpusConfig, configs: Path) -> None:
     for name in corpus.subsets:
         with at(content["subsets"].place_of(name)):
             if not re.fullmatch("[0-9][a-z0-9]*", name):
@@ -255,7 +257,7 @@ def check_experiments(content: Node, corpus: Corpus, configs: Path) -> None:
                 raise InputError(f"the name of an experiment has letters from a to z, digits and -: {experiment.name}")
 
 
-def check_training(training: Node, corpus: Corpus, configs: Path) -> None:
+def check_training(training: Node, corpus: CorpusConfig, configs: Path) -> None:
     """What is under `training` names models, and under `updates` directions and methods."""
     for model, node in training.items():
         with at(training.place_of(model)):
@@ -268,7 +270,7 @@ def check_training(training: Node, corpus: Corpus, configs: Path) -> None:
                     named(configs / "methods", method)
 
 
-def check_directions(directions: list[str], corpus: Corpus) -> None:
+def check_directions(directions: list[str], corpus: CorpusConfig) -> None:
     for direction in directions:
         if direction not in corpus.directions:
             raise InputError(f"{direction} is no direction; there are {' and '.join(corpus.directions)}")
@@ -301,12 +303,12 @@ def bounds(stated: int | str) -> tuple[int, int]:
     return round(count - step / 2), round(count + step) - 1
 
 
-class Corpora(Mapping[str, Corpus]):
+class Corpora(Mapping[str, CorpusConfig]):
     """All corpora of a folder by name. A file that is wrong is said to be when its corpus is asked for, so it is in
     nobody else's way; corpora whose downloads have the same name and are not the same count as wrong."""
 
     def __init__(self, configs: Path) -> None:
-        self.readable: dict[str, Corpus] = {}
+        self.readable: dict[str, CorpusConfig] = {}
         self.errors: dict[str, str] = {}
         for path in sorted(configs.glob("corpora/*.yaml")):
             try:
@@ -316,7 +318,7 @@ class Corpora(Mapping[str, Corpus]):
         self.errors |= find_conflicts(self.readable, configs)
         self.readable = {name: one for name, one in self.readable.items() if name not in self.errors}
 
-    def __getitem__(self, name: str) -> Corpus:
+    def __getitem__(self, name: str) -> CorpusConfig:
         if name in self.errors:
             raise InputError(self.errors[name])
         return self.readable[name]
@@ -331,10 +333,10 @@ class Corpora(Mapping[str, Corpus]):
         return len(self.readable) + len(self.errors)
 
 
-def find_conflicts(corpora: dict[str, Corpus], configs: Path) -> dict[str, str]:
+def find_conflicts(corpora: dict[str, CorpusConfig], configs: Path) -> dict[str, str]:
     """Corpora that name the same download must mean the same; those that do not, with what is wrong."""
     found: dict[str, str] = {}
-    owners: dict[str, list[Corpus]] = {}
+    owners: dict[str, list[CorpusConfig]] = {}
     for corpus in corpora.values():
         for name in corpus.downloads:
             owners.setdefault(name, []).append(corpus)

@@ -27,7 +27,7 @@ from typing import Annotated, Any
 
 from bpe_dropout import InputError
 
-from .corpora import CONFIGS, Corpus, read_corpora
+from .corpora import CONFIGS, CorpusConfig, read_corpora
 from .measures import MEASURES
 from .runs import Run, Target, plan_run
 from .settings import Count, Positive, Range, read_settings
@@ -56,7 +56,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperRow:
     title: str
     run: str  # {method} stands for the column's
     group: str = ""  # a heading over several rows
@@ -109,7 +109,7 @@ class Item:
     plot: Plot | None = None
     agreement: Agreement | None = None
     columns: dict[str, Column] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[PaperRow] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     beside: list[str] = field(default_factory=list)
@@ -127,10 +127,10 @@ class Item:
             if measure and measure not in MEASURES:
                 raise InputError(f"there is no measure {measure}; there are {', '.join(MEASURES)}")
 
-    def measure_of(self, row: Row) -> str:
+    def measure_of(self, row: PaperRow) -> str:
         return self.measure if row.measure is None else row.measure
 
-    def cells(self, configs: Path = CONFIGS) -> Iterator[tuple[Row, str, Run]]:
+    def cells(self, configs: Path = CONFIGS) -> Iterator[tuple[PaperRow, str, Run]]:
         """Every cell: its row, its column, and the run whose number it shows."""
         for row, column in itertools.product(self.rows, self.columns):
             # A row without a number of the paper's in this column has no cell, if it has any number at all.
@@ -141,7 +141,7 @@ class Item:
             except InputError as error:
                 raise InputError(f"{configs}/paper/{self.name}.yaml, row {row.title}: {error}") from None
 
-    def run_of(self, row: Row, column: str, configs: Path) -> Run:
+    def run_of(self, row: PaperRow, column: str, configs: Path) -> Run:
         """A vocabulary that is the corpus's own is not named: the same run has one name."""
         method = row.methods.get(column) or self.columns[column].method or column
         run = Run.parse(row.run.replace("{method}", method))
@@ -224,7 +224,7 @@ def grouped(runs: Iterable[Run]) -> tuple[tuple[Run, ...], ...]:
     return tuple(tuple(group) for group in groups.values())
 
 
-def first_run(corpus: Corpus) -> Run:
+def first_run(corpus: CorpusConfig) -> Run:
     """A run on all of a corpus, to measure its text by."""
     source, target = corpus.pair
     experiment = corpus.experiments[0]

@@ -47,7 +47,7 @@ class Reader(ABC):
         """The pairs of a part, in the order of its languages."""
 
 
-class Sides(Reader):
+class TwoFiles(Reader):
     """Formats with a file for each side."""
 
     @abstractmethod
@@ -72,17 +72,17 @@ class Sides(Reader):
             yield first, second
 
 
-class Lines(Sides):
+class Lines(TwoFiles):
     def side(self, path: Path) -> Iterator[str]:
         return read_lines(path)
 
 
-class Wit3Tags(Sides):
+class Wit3Tags(TwoFiles):
     def side(self, path: Path) -> Iterator[str]:
         return (line for line in read_lines(path) if not line.startswith("<"))
 
 
-class Segments(Sides):
+class Segments(TwoFiles):
     """WIT3's XML and WMT's SGM: segments stand on one line or several, and nothing else is text."""
 
     def side(self, path: Path) -> Iterator[str]:

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 from bpe_dropout import InputError
 
-from .corpora import CONFIGS, Corpus, Experiment, Training, read_corpora
+from .corpora import CONFIGS, CorpusConfig, Experiment, Training, read_corpora
 from .settings import Count, Positive, PositiveNumber, Range, Share, named, read_settings
 
 
@@ -146,7 +146,7 @@ class Plan:
     """A run with all its settings."""
 
     run: Run
-    corpus: Corpus
+    corpus: CorpusConfig
     method: Method
     model: Model
     vocabularies: dict[str, int]  # by language
@@ -237,7 +237,7 @@ def most_updates(training: Training, run: Run, model: Model) -> int:
     return listed.get(run.method) or max(listed.values(), default=model.updates)
 
 
-def find_corpus(run: Run, configs: Path) -> Corpus:
+def find_corpus(run: Run, configs: Path) -> CorpusConfig:
     corpora = read_corpora(configs)
     for pair in (run.direction, f"{run.target}-{run.source}"):
         if f"{run.dataset}.{pair}" in corpora:
@@ -302,7 +302,7 @@ def add(targets: dict[str, Target], target: Target) -> None:
     targets[target.name] = replace(known, groups=known.groups + target.groups) if known else target
 
 
-def runs_of(corpus: Corpus, experiment: Experiment, direction: str, seed: int) -> Iterator[Run]:
+def runs_of(corpus: CorpusConfig, experiment: Experiment, direction: str, seed: int) -> Iterator[Run]:
     source, target = direction.split("-")
     for method in experiment.methods:
         yield Run(

@@ -7,11 +7,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from bpe_dropout import InputError
-from scripts.corpora import SPLITS, Corpus, read_corpora, read_count
+from scripts.corpora import SPLITS, CorpusConfig, read_corpora, read_count
 from scripts.paper import Agreement, Item, corpora_of, first_run
 from scripts.runs import Plan, Run, plan_run
 
-from .document import Cell, Part, Row, Table
+from .document import Cell, ReportPart, Row, Table
 from .labels import short
 from .measurement import begin, record, sides_of
 from .results import Results
@@ -35,8 +35,8 @@ def count(split: str, plan: Plan, folder: Path) -> int:
 COLUMNS = ["", "train", "dev", "test", "vocabulary", "batch", "p in BPE-dropout"]
 
 
-def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
-    part = Part(item.name, item.title, item.section, item.text.strip())
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
+    part = ReportPart(item.name, item.title, item.section, item.text.strip())
     corpora = read_corpora(configs)
     counted = count_texts(own or [*results.names("datasets"), *results.names()], results)
     paper = [] if own else corpora_of(item, configs)
@@ -66,7 +66,7 @@ def count_texts(names: list[str], results: Results) -> dict[str, dict[str, int]]
     return found
 
 
-def row_of(corpus: Corpus, counts: dict[str, int], agreement: Agreement | None, configs: Path) -> Row:
+def row_of(corpus: CorpusConfig, counts: dict[str, int], agreement: Agreement | None, configs: Path) -> Row:
     first, second = corpus.pair
     run = first_run(corpus)
     command = f"make datasets.{run.name}"
