@@ -1,8 +1,8 @@
 """Compares systems on a test set by paired bootstrap, SacreBLEU's own: python -m scripts.compare RUN ... --output FILE
 
 Every two systems of a group are compared, on 1000 resampled test sets. Writes for each pair the difference of BLEU, the
-probability that chance alone would have made it (p), and whether that is below 0.05; and the best system with those
-that are not significantly worse, which is what the paper prints in bold.
+probability that chance alone would have made it (p; 1 if the scores are equal), and whether that is below 0.05; and the
+best system with those that are not significantly worse, which is what the paper prints in bold.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .testsets import place
 
 SAMPLES = 1000
 LEVEL = 0.05
+EQUAL = 1e-9  # a difference of scores that is none
 
 
 def main() -> None:
@@ -62,15 +63,10 @@ def compare(texts: dict[str, list[str]], references: list[str], bleu: Any, score
         )
         signatures, results = test()
         signature = str(signatures["BLEU"])
-        p = results["BLEU"][1].p_value  # of systems that are the same SacreBLEU says 1/1001
-        pairs.append(
-            {
-                "systems": [first, second],
-                "difference": scores[second] - scores[first],
-                "p": p,
-                "significant": p is not None and p < LEVEL and texts[first] != texts[second],
-            }
-        )
+        difference = scores[second] - scores[first]
+        # Chance makes a difference of 0 or more every time. SacreBLEU says 1/1001 where all resampled scores are equal.
+        p = results["BLEU"][1].p_value if abs(difference) > EQUAL else 1.0
+        pairs.append({"systems": [first, second], "difference": difference, "p": p, "significant": p < LEVEL})
     return {"signature": signature, "pairs": pairs, "best": best(scores, pairs), "sacrebleu": sacrebleu.__version__}
 
 

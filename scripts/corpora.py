@@ -19,6 +19,7 @@ p belong to a language, whichever side it is on.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -28,25 +29,25 @@ from bpe_dropout import InputError
 from bpe_dropout.errors import check_dropout
 
 from .readers import READERS
-from .settings import convert, load
+from .settings import Node, Positive, at, convert, load, named
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = ROOT / "configs"
+NAME = re.compile(r"[a-z0-9]+\.[a-z]+-[a-z]+")
 SPLITS = ("train", "valid", "test")
+PART_SETTINGS = ("format", "pairs", "paper", "tokenized")
 TOKENIZATIONS = ("13a", "zh", "char", "intl", "ja-mecab", "ko-mecab", "none")
 
 
 @dataclass(frozen=True)
 class Language:
-    vocabulary: int  # pieces in the vocabulary, not merges
+    vocabulary: Positive  # pieces in the vocabulary, not merges
     dropout: float = 0.1  # p in BPE-dropout
     bleu: str = "13a"  # the tokenization of SacreBLEU where this is the target
     dev_bleu: str = "words"  # dev BLEU in training counts words, or for languages without spaces characters
 
     def __post_init__(self) -> None:
         check_dropout(self.dropout)
-        if self.vocabulary < 1:
-            raise InputError(f"vocabulary is a number of pieces from 1 on, not {self.vocabulary}")
         if self.bleu not in TOKENIZATIONS:
             raise InputError(f"bleu is one of SacreBLEU's {', '.join(TOKENIZATIONS)}, not {self.bleu}")
         if self.dev_bleu not in ("words", "characters"):
@@ -60,23 +61,26 @@ class Download:
     url: str = ""
     pypi: str = ""  # django==5.2.19; the name of the file is the name of the wheel
     local: str = ""  # how to come by a file that cannot be downloaded
-    bytes: int | None = None
+    bytes: Positive | None = None
     sha256: str = ""
     md5: str = ""
 
     def __post_init__(self) -> None:
         if bool(self.url) + bool(self.pypi) + bool(self.local) != 1:
             raise InputError("a download has one of url, pypi and local")
+        for name, digits in (("sha256", 64), ("md5", 32)):
+            if not re.fullmatch(f"([0-9a-f]{{{digits}}})?", getattr(self, name)):
+                raise InputError(f"{name} has {digits} digits, 0 to 9 and a to f; this is {getattr(self, name)!r}")
 
 
 @dataclass(frozen=True)
-class Part:
+class SourceFiles:
     """A part of a split: files of one format, and how many pairs they hold."""
 
     format: str
     files: dict[str, Any]
-    pairs: int | None = None
-    paper: int | None = None  # what the paper counts, where that is another number
+    pairs: Positive | None = None
+    paper: Positive | None = None  # what the paper counts, where that is another number
     tokenized: bool = False  # the source has tokenized it already, as Moses does
 
 
@@ -84,8 +88,8 @@ class Part:
 class Held:
     """Dev and test texts that are taken out of the training text, by a hash of the source sentence."""
 
-    valid: int
-    test: int
+    valid: Positive
+    test: Positive
     seed: int = 1
 
 
@@ -93,15 +97,15 @@ class Held:
 class Training:
     """What the paper has for a corpus and a model; what is not said is the model's own default."""
 
-    batch: int | None = None  # source tokens
-    updates: dict[str, dict[str, int]] = field(default_factory=dict)  # direction: method: the most there are
-    interval: int | None = None  # updates from one checkpoint to the next
+    batch: Positive | None = None  # source tokens
+    updates: dict[str, dict[str, Positive]] = field(default_factory=dict)  # direction: method: the most there are
+    interval: Positive | None = None  # updates from one checkpoint to the next
 
 
 @dataclass(frozen=True)
 class Subset:
-    pairs: int
-    vocabulary: int
+    pairs: Positive
+    vocabulary: Positive
     training: dict[str, Training] = field(default_factory=dict)
 
 
@@ -125,7 +129,9 @@ class Prepare:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusConfig:
+    """What a file of configs/corpora says. The text itself, loaded to be segmented, is bpe_dropout.Corpus."""
+
     title: str
     languages: dict[str, Language]
     downloads: dict[str, Download]
@@ -134,13 +140,13 @@ class Corpus:
     licence: str = ""
     prepare: Prepare = field(default_factory=Prepare)
     held_out: Held | None = None
-    kept: dict[str, int] = field(default_factory=dict)  # pairs without an empty side, as others count them
+    kept: dict[str, Positive | str] = field(default_factory=dict)  # pairs without an empty side, as others count them
     training: dict[str, Training] = field(default_factory=dict)
     subsets: dict[str, Subset] = field(default_factory=dict)
-    paper: dict[str, Any] = field(default_factory=dict)  # its row in the paper's table of datasets
+    paper: dict[str, Positive | str] = field(default_factory=dict)  # its row in the paper's table of datasets
     choices: list[str] = field(default_factory=list)  # what was chosen where the paper is silent, and why
     name: str = ""
-    parts: dict[str, list[Part]] = field(default_factory=dict)
+    parts: dict[str, list[SourceFiles]] = field(default_factory=dict)
 
     @property
     def dataset(self) -> str:
@@ -173,69 +179,183 @@ class Corpus:
         raise InputError(f"{name} is not under `downloads`")
 
 
-def read_corpus(path: Path) -> Corpus:
+def read_corpus(path: Path) -> CorpusConfig:
+    """A file of configs/corpora. The methods and models that it names are those of the folders beside it."""
     name = path.name.removesuffix(".yaml")
-    if not re.fullmatch(r"[a-z0-9]+\.[a-z]+-[a-z]+", name):
+    if not NAME.fullmatch(name):
         raise InputError(f"{path}: the name of the file is DATASET.SOURCE-TARGET.yaml, such as mine.en-de.yaml")
     content = load(path)
-    corpus: Corpus = convert(content, Corpus, str(path), "")
-    place = f"{path}, line 1"
-    if list(corpus.languages) != name.split(".")[1].split("-"):
-        raise InputError(
-            f"{place}: the name says {name.split('.')[1]}, and languages are {', '.join(corpus.languages)}"
-        )
-    wanted = SPLITS if corpus.held_out is None else ("train",)
-    if sorted(corpus.splits) != sorted(wanted):
-        raise InputError(f"{place}: splits are {', '.join(wanted)}, not {', '.join(corpus.splits)}")
-    fixed = ("format", "pairs", "paper", "tokenized")
-    parts: dict[str, list[Part]] = {}
-    for split, nodes in corpus.splits.items():
-        for node in nodes:
-            if not isinstance(node, dict) or node.get("format") not in READERS:
-                raise InputError(
-                    f"{getattr(node, 'place', place)}: a part of {split} has a format, one of {', '.join(READERS)}"
-                )
-            values = {key: value for key, value in node.items() if key in fixed}
-            files = {key: value for key, value in node.items() if key not in fixed}
-            READERS[node["format"]].check(files, corpus.pair, getattr(node, "place", place))
-            parts.setdefault(split, []).append(Part(**values, files=files))
-    corpus = replace(corpus, name=name, parts=parts)
-    try:
-        for split in corpus.parts:
-            corpus.files(split)
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from None
-    check_experiments(corpus, place)
+    corpus: CorpusConfig = convert(content, CorpusConfig, str(path), "")
+    with at(content.place_of("languages")):
+        if list(corpus.languages) != name.split(".")[1].split("-"):
+            raise InputError(f"the name says {name.split('.')[1]}, and languages are {', '.join(corpus.languages)}")
+    corpus = replace(corpus, name=name, parts=read_parts(content, corpus))
+    check_counts(content, corpus)
+    check_experiments(content, corpus, path.parents[1])
+    for holder in (content, *content.get("subsets", {}).values()):
+        check_training(holder.get("training", Node()), corpus, path.parents[1])
     return corpus
 
 
-def check_experiments(corpus: Corpus, place: str) -> None:
-    for experiment in corpus.experiments:
-        for direction in experiment.directions:
-            if direction not in corpus.directions:
-                raise InputError(f"{place}: {direction} is no direction; there are {' and '.join(corpus.directions)}")
-        if experiment.subset and experiment.subset not in corpus.subsets:
-            raise InputError(f"{place}: {experiment.subset} is not under `subsets`")
-        if not experiment.methods:
-            raise InputError(f"{place}: an experiment has at least one method")
+def read_parts(content: Node, corpus: CorpusConfig) -> dict[str, list[SourceFiles]]:
+    """What `splits` says. A part's keys are its settings; the others are the files, as its format wants them."""
+    wanted = SPLITS if corpus.held_out is None else ("train",)
+    with at(content.place_of("splits")):
+        if sorted(corpus.splits) != sorted(wanted):
+            raise InputError(f"splits are {', '.join(wanted)}, not {', '.join(corpus.splits)}")
+    parts: dict[str, list[SourceFiles]] = {}
+    for split, nodes in corpus.splits.items():
+        place = content["splits"].place_of(split)
+        for node in nodes:
+            if not isinstance(node, Node) or node.get("format") not in READERS:
+                raise InputError(
+                    f"{getattr(node, 'place', place)}: a part of {split} has a format, one of {', '.join(READERS)}"
+                )
+            files = node.only(key for key in node if key not in PART_SETTINGS)
+            settings = node.only(key for key in node if key in PART_SETTINGS)
+            settings["files"] = files
+            part: SourceFiles = convert(settings, SourceFiles, node.place, split)
+            READERS[part.format].check(files, corpus.pair, node.place)
+            with at(node.place):
+                for file in READERS[part.format].names(files):
+                    corpus.download_of(file)
+            parts.setdefault(split, []).append(part)
+    return parts
+
+
+def check_counts(content: Node, corpus: CorpusConfig) -> None:
+    for name, counts in (("kept", corpus.kept), ("paper", corpus.paper)):
+        for split, count in counts.items():
+            with at(content[name].place_of(split)):
+                if split not in SPLITS:
+                    raise InputError(f"{name} counts {', '.join(SPLITS)}, not {split}")
+                bounds(count)
+
+
+def check_experiments(content: Node, corpus: CorpusConfig, configs: Path) -> None:
+    for name in corpus.subsets:
+        with at(content["subsets"].place_of(name)):
+            if not re.fullmatch("[0-9][a-z0-9]*", name):
+                raise InputError(f"the name of a subset begins with a digit, such as 250k, and {name} does not")
+    for experiment, node in zip(corpus.experiments, content["experiments"], strict=True):
+        with at(node.place_of("directions")):
+            check_directions(experiment.directions, corpus)
+            if not experiment.directions:
+                raise InputError("an experiment has at least one direction")
+        with at(node.place_of("methods")):
+            for method in experiment.methods:
+                named(configs / "methods", method)
+            if not experiment.methods:
+                raise InputError("an experiment has at least one method")
+        with at(node.place_of("model")):
+            named(configs / "models", experiment.model)
+        with at(node.place_of("subset")):
+            if experiment.subset and experiment.subset not in corpus.subsets:
+                raise InputError(f"{experiment.subset} is not under `subsets`")
+        with at(node.place_of("name")):
+            if not re.fullmatch("[a-z0-9-]*", experiment.name):
+                raise InputError(f"the name of an experiment has letters from a to z, digits and -: {experiment.name}")
+
+
+def check_training(training: Node, corpus: CorpusConfig, configs: Path) -> None:
+    """What is under `training` names models, and under `updates` directions and methods."""
+    for model, node in training.items():
+        with at(training.place_of(model)):
+            named(configs / "models", model)
+        for direction, methods in node.get("updates", Node()).items():
+            with at(node["updates"].place_of(direction)):
+                check_directions([direction], corpus)
+            for method in methods:
+                with at(methods.place_of(method)):
+                    named(configs / "methods", method)
+
+
+def check_directions(directions: list[str], corpus: CorpusConfig) -> None:
+    for direction in directions:
+        if direction not in corpus.directions:
+            raise InputError(f"{direction} is no direction; there are {' and '.join(corpus.directions)}")
+
+
+def read_count(text: str) -> float:
+    """
+    >>> read_count("133k"), read_count("4.5M"), read_count("1553")
+    (133000.0, 4500000.0, 1553.0)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmM]?)", text)
+    if not found:
+        raise InputError(f"a count is a number, such as 1553, 133k or 4.5M, not {text!r}")
+    return float(found[1]) * {"": 1, "k": 1e3, "m": 1e6}[found[2].lower()]
+
+
+def bounds(stated: int | str) -> tuple[int, int]:
+    """The smallest and the largest number of pairs that agree with what somebody has counted. What is an empty line is
+    for each reader to say, so one in a thousand may differ; a round number may have been rounded or, as in the paper's
+    table, cut off.
+
+    >>> bounds(3000), bounds("209k"), bounds("4.5M")
+    ((2997, 3003), (208500, 209999), (4450000, 4599999))
+    """
+    if isinstance(stated, int):
+        return stated - stated // 1000, stated + stated // 1000
+    count = read_count(stated)
+    digits = len(stated.rstrip("kKmM").partition(".")[2])
+    step = read_count("1" + stated.lstrip("0123456789.")) / 10**digits
+    return round(count - step / 2), round(count + step) - 1
+
+
+class Corpora(Mapping[str, CorpusConfig]):
+    """All corpora of a folder by name. A file that is wrong is said to be when its corpus is asked for, so it is in
+    nobody else's way; corpora whose downloads have the same name and are not the same count as wrong."""
+
+    def __init__(self, configs: Path) -> None:
+        self.readable: dict[str, CorpusConfig] = {}
+        self.errors: dict[str, str] = {}
+        for path in sorted(configs.glob("corpora/*.yaml")):
+            try:
+                self.readable[path.name.removesuffix(".yaml")] = read_corpus(path)
+            except InputError as error:
+                self.errors[path.name.removesuffix(".yaml")] = str(error)
+        self.errors |= find_conflicts(self.readable, configs)
+        self.readable = {name: one for name, one in self.readable.items() if name not in self.errors}
+
+    def __getitem__(self, name: str) -> CorpusConfig:
+        if name in self.errors:
+            raise InputError(self.errors[name])
+        return self.readable[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.readable or name in self.errors
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted([*self.readable, *self.errors]))
+
+    def __len__(self) -> int:
+        return len(self.readable) + len(self.errors)
+
+
+def find_conflicts(corpora: dict[str, CorpusConfig], configs: Path) -> dict[str, str]:
+    """Corpora that name the same download must mean the same; those that do not, with what is wrong."""
+    found: dict[str, str] = {}
+    owners: dict[str, list[CorpusConfig]] = {}
+    for corpus in corpora.values():
+        for name in corpus.downloads:
+            owners.setdefault(name, []).append(corpus)
+    for name, sharing in owners.items():
+        for other in sharing[1:]:
+            if other.downloads[name] != sharing[0].downloads[name]:
+                pair = f"{sharing[0].name} and {other.name}"
+                sentence = f"{configs}/corpora: {pair} both have the download {name}, and not the same"
+                found |= {sharing[0].name: sentence, other.name: sentence}
+    return found
 
 
 @cache
-def read_corpora(configs: Path = CONFIGS) -> dict[str, Corpus]:
-    """All corpora by name."""
-    return {path.name.removesuffix(".yaml"): read_corpus(path) for path in sorted(configs.glob("corpora/*.yaml"))}
+def read_corpora(configs: Path = CONFIGS) -> Corpora:
+    return Corpora(configs)
 
 
 @cache
 def read_downloads(configs: Path = CONFIGS) -> dict[str, Download]:
-    """All downloads by name. Corpora that name the same one must mean the same."""
-    downloads: dict[str, Download] = {}
-    corpora = read_corpora(configs).values()
-    for corpus in corpora:
-        for name, download in corpus.downloads.items():
-            if downloads.setdefault(name, download) != download:
-                first = next(one.name for one in corpora if name in one.downloads)
-                raise InputError(
-                    f"{configs}/corpora: {first} and {corpus.name} both have the download {name}, and not the same"
-                )
-    return downloads
+    """All downloads by name, of the corpora that can be read."""
+    corpora = read_corpora(configs).readable.values()
+    return {name: download for corpus in corpora for name, download in corpus.downloads.items()}

@@ -9,7 +9,6 @@ or FOLDER/train.en.gz. For machines without internet, such as the nodes of a clu
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import http.client
 import os
@@ -17,17 +16,15 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 import urllib.error
 import urllib.request
-import zipfile
 from pathlib import Path
 
 from bpe_dropout import InputError
 
-from .archives import BROKEN, TAR
+from .archives import BROKEN, check_whole
 from .corpora import Download, read_downloads
 from .stage import Reporter, Stage
 
@@ -179,24 +176,15 @@ def checksum(path: Path, kind: str) -> str:
 
 
 def look_inside(part: Path, name: str) -> str:
-    """Without a checksum: whether an archive can be read to its end, and is not a page that says something else."""
+    """Without a checksum: whether an archive can be read to its end, where it has its own, and is not a web page."""
     try:
-        if name.endswith(TAR):
-            with tarfile.open(part, mode="r|*") as archive:
-                for _ in archive:
-                    pass
-        elif name.endswith(".gz"):
-            with gzip.open(part) as file:
-                while file.read(BLOCK):
-                    pass
-        elif name.endswith((".zip", ".whl")):
-            with zipfile.ZipFile(part) as archive_of_wheel:
-                if damaged := archive_of_wheel.testzip():
-                    return f"{damaged} in it is damaged"
+        check_whole(part, name)
     except (*BROKEN, OSError) as error:
         with part.open("rb") as file:
             page = b"<html" in file.read(2000).lower()
         return "a web page came in its place" if page else f"it cannot be read as {name} ({error})"
+    except InputError as error:
+        return str(error)
     return ""
 
 

@@ -1,10 +1,13 @@
 """Translates a test set with a run's model: python -m scripts.generate RUN --test-set NAME --folder DATA --checkpoint
 FILE --output FOLDER
 
-fairseq-generate with beam 4 and lenpen 0.6, as the paper has it, on plain BPE (or the best segmentation of a unigram
+fairseq-generate with beam 4 and lenpen 0.6, the paper's numbers, on plain BPE (or the best segmentation of a unigram
 model). Writes FOLDER/test.words, the model's words, FOLDER/test.txt, the same detokenized, one translation a line in
 the order of the test set, and generation.json, with the distribution of their lengths in pieces. A test set whose text
 is changed is made first, in FOLDER/data.
+
+fairseq divides a translation's log probability by length^0.6; Vaswani et al. (2017), who have 0.6, too, divide it by
+((5 + length) / 6)^0.6, which favours long translations less. The paper does not say which of them it means.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from .stage import Reporter, Stage, plan_of, testset_of, write_json
 from .testsets import TestSet, change_folder
 from .train import Devices, common_arguments, environment_of, find_devices, without_place
 
-BEAM, LENPEN = 4, 0.6
+BEAM, LENPEN = 4, 0.6  # with fairseq's formula, length^0.6, not Vaswani et al.'s: see above
 SUBSET = "test"
 
 

@@ -24,14 +24,14 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from bpe_dropout import InputError
 
-from .corpora import CONFIGS, Corpus, read_corpora
+from .corpora import CONFIGS, CorpusConfig, read_corpora
 from .measures import MEASURES
 from .runs import Group, Run, Target, plan_run
-from .settings import read_settings
+from .settings import Count, Positive, Range, read_settings
 from .testsets import TEST, read_testset
 
 
@@ -39,8 +39,8 @@ from .testsets import TEST, read_testset
 class Agreement:
     """Up to which difference from the paper's number ours agrees with it, or is near to it."""
 
-    agrees: float
-    near: float
+    agrees: Annotated[float, Range(0)]
+    near: Annotated[float, Range(0)]
     relative: bool = False  # as a share of the paper's number
 
     def verdict(self, ours: float, paper: float) -> str:
@@ -52,13 +52,13 @@ class Agreement:
 class Column:
     title: str
     method: str = ""  # the column's own name, if it is not said
-    vocabulary: int | None = None
+    vocabulary: Positive | None = None
     number: str = ""
     agreement: Agreement | None = None
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperRow:
     title: str
     run: str  # {method} stands for the column's
     group: str = ""  # a heading over several rows
@@ -67,7 +67,11 @@ class Row:
     methods: dict[str, str] = field(default_factory=dict)  # by column, where it is another than the column's
     testset: str = TEST
     side: str = "src"
-    at: float | None = None  # where it stands in a figure
+    at: float | None = None  # where it is in a figure
+
+    def __post_init__(self) -> None:
+        if self.side not in ("src", "tgt"):
+            raise InputError(f"side is src or tgt, not {self.side}")
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class Claim:
     check: str
     of: list[str] = field(default_factory=list)  # columns
     at: float | None = None
-    rows: int | None = None
+    rows: Positive | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class Item:
     measure: str = ""  # whose number it shows; without one, that of a run's result on a test set
     number: str = "bleu"
     scale: float = 1.0
-    decimals: int = 2
+    decimals: Count = 2
     over: str = ""  # smallest: numbers are divided by the smallest of the table
     cased: bool = False  # shows runs on text with its capitals alone
     axis: str = "group"  # how runs that are not the paper's are put into rows: by group, p, size ...: see grid.py
@@ -109,7 +113,7 @@ class Item:
     plot: Plot | None = None
     agreement: Agreement | None = None
     columns: dict[str, Column] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[PaperRow] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     beside: list[str] = field(default_factory=list)
@@ -128,7 +132,7 @@ class Item:
         if self.measure and self.measure not in MEASURES:
             raise InputError(f"there is no measure {self.measure}; there are {', '.join(MEASURES)}")
 
-    def record_of(self, row: Row) -> str:
+    def record_of(self, row: PaperRow) -> str:
         """What the numbers of a row are read from: a measurement, or the results on a test set."""
         return self.measure or row.testset
 
@@ -142,7 +146,7 @@ class Item:
         """The first of them: where rows do not differ in it, the only one."""
         return self.records[0]
 
-    def cells(self, configs: Path = CONFIGS) -> Iterator[tuple[Row, str, Run]]:
+    def cells(self, configs: Path = CONFIGS) -> Iterator[tuple[PaperRow, str, Run]]:
         """Every cell: its row, its column, and the run whose number it shows."""
         for row, column in itertools.product(self.rows, self.columns):
             # A row without a number of the paper's in this column has no cell, if it has any number at all.
@@ -154,7 +158,7 @@ class Item:
             except InputError as error:
                 raise InputError(f"{configs}/paper/{self.name}.yaml, row {row.title}: {error}") from None
 
-    def run_of(self, row: Row, column: str, configs: Path) -> Run:
+    def run_of(self, row: PaperRow, column: str, configs: Path) -> Run:
         """A vocabulary that is the corpus's own is not named: the same run has one name."""
         method = row.methods.get(column) or self.columns[column].method or column
         run = Run.parse(row.run.replace("{method}", method))
@@ -242,7 +246,7 @@ def grouped(runs: Iterable[Run]) -> tuple[tuple[Run, ...], ...]:
     return tuple(tuple(group) for group in groups.values())
 
 
-def first_run(corpus: Corpus) -> Run:
+def first_run(corpus: CorpusConfig) -> Run:
     """A run on all of a corpus, to measure its text by."""
     source, target = corpus.pair
     experiment = corpus.experiments[0]

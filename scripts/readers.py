@@ -47,7 +47,7 @@ class Reader(ABC):
         """The pairs of a part, in the order of its languages."""
 
 
-class Sides(Reader):
+class TwoFiles(Reader):
     """Formats with a file for each side."""
 
     @abstractmethod
@@ -72,17 +72,17 @@ class Sides(Reader):
             yield first, second
 
 
-class Lines(Sides):
+class Lines(TwoFiles):
     def side(self, path: Path) -> Iterator[str]:
         return read_lines(path)
 
 
-class Wit3Tags(Sides):
+class Wit3Tags(TwoFiles):
     def side(self, path: Path) -> Iterator[str]:
         return (line for line in read_lines(path) if not line.startswith("<"))
 
 
-class Segments(Sides):
+class Segments(TwoFiles):
     """WIT3's XML and WMT's SGM: segments stand on one line or several, and nothing else is text."""
 
     def side(self, path: Path) -> Iterator[str]:
@@ -106,7 +106,7 @@ class Segments(Sides):
 
 class Aspec(Reader):
     def check(self, files: dict[str, Any], pair: Pair, place: str) -> None:
-        if sorted(files) != ["file"] or sorted(pair) != ["en", "ja"]:
+        if sorted(files) != ["file"] or sorted(pair) != ["en", "ja"] or not isinstance(files["file"], str):
             raise InputError(f"{place}: ASPEC is en and ja, in one file: NAME")
 
     def read(self, folder: Path, files: dict[str, Any], pair: Pair) -> Iterator[Pair]:
@@ -126,7 +126,9 @@ class Gettext(Reader):
     """Wheels, and the names that the language has in them, such as zh_Hans and zh_CN."""
 
     def check(self, files: dict[str, Any], pair: Pair, place: str) -> None:
-        if sorted(files) != ["locales", "wheels"] or pair[0] != "en" or not isinstance(files["wheels"], list):
+        lists = [files.get(name) for name in ("wheels", "locales")]
+        are_text = all(isinstance(one, list) and all(isinstance(name, str) for name in one) for one in lists)
+        if sorted(files) != ["locales", "wheels"] or pair[0] != "en" or not are_text:
             raise InputError(f"{place}: gettext is from en, and wants wheels: [NAME, ...] and locales: [{pair[1]}]")
 
     def names(self, files: dict[str, Any]) -> list[str]:

@@ -24,7 +24,7 @@ from typing import Any
 from bpe_dropout import InputError
 
 from .commands import die_with_parent, locked
-from .corpora import ROOT, Download, read_downloads
+from .corpora import ROOT, Download, read_corpora, read_downloads
 from .download import fetch
 from .measures import MEASURES, check_measure
 from .paper import fill
@@ -205,8 +205,13 @@ def keep_results(target: Target) -> None:
 
 def show_list(configs: Path) -> str:
     rows = [["target", "what it is", "runs", "download", "disk", "training"]]
+    wrong = dict.fromkeys(read_corpora(configs).errors.values())
     for target in sorted(find_targets(configs).values(), key=lambda one: (one.name not in ("demo", "paper"), one.name)):
-        plans = [plan_run(run, configs) for run in target.runs]
+        try:
+            plans = [plan_run(run, configs) for run in target.runs]
+        except InputError as error:
+            wrong[str(error)] = None
+            continue
         times = describe_time(sum(seconds_of(plan) for plan in plans))
         device = "GPU" if any(plan.model.gpu for plan in plans) else "core"
         sizes = [size(bytes_of(plans)), size(disk_of(plans))]
@@ -220,6 +225,7 @@ def show_list(configs: Path) -> str:
             "the most updates would take on one device at the speed in configs/models (of GPUs a guess, not measured).",
             "+ ?: some sizes are not known.",
             "`make report` shows the paper's tables and figures, as far as they were run.",
+            *(f"left out: {error}" for error in wrong),
         ]
     )
 
@@ -292,8 +298,18 @@ def significance(comparison: dict[str, Any] | None, first: str, second: str) -> 
     for pair in comparison["pairs"] if comparison else ():
         if pair["systems"] == [first, second]:
             mark = "significant" if pair["significant"] else "not significant"
-            return f"{pair['difference']:+.2f}, p = {pair['p']:.3f}, {mark}"
+            return f"{signed(pair['difference'])}, p = {pair['p']:.3f}, {mark}"
     return ""
+
+
+def signed(difference: float) -> str:
+    """With two decimals, or as many as it takes to see that there is a difference.
+
+    >>> signed(1.234), signed(-0.0042), signed(0.0)
+    ('+1.23', '-0.004', '0.00')
+    """
+    shown = (f"{difference:+.{digits}f}" for digits in range(2, 10))
+    return next((text for text in shown if float(text)), "0.00")
 
 
 def show_segmentation(target: Target, configs: Path) -> str:

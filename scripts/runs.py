@@ -22,8 +22,8 @@ from typing import Any
 from bpe_dropout import InputError
 from bpe_dropout.methods import ROLES, Method, find_method
 
-from .corpora import CONFIGS, Corpus, Experiment, Training, read_corpora
-from .settings import read_settings
+from .corpora import CONFIGS, CorpusConfig, Experiment, Training, read_corpora
+from .settings import Count, Positive, PositiveNumber, Share, named, read_settings
 from .testsets import TEST
 
 
@@ -39,7 +39,13 @@ class MethodSettings:
     def __post_init__(self) -> None:
         if not set(self.draws) <= set(ROLES):
             raise InputError(f"draws names sides, {' and '.join(ROLES)}, not {', '.join(self.draws)}")
-        self.fairseq_options(dict.fromkeys(ROLES, 0.0))  # an error if one is not known
+        given = self.method.options_of(self.options, self.draws, dict.fromkeys(ROLES, 0.0))
+        defaults = self.method.options()
+        for name, value in given.items():
+            kind = type(getattr(defaults, name))
+            if not isinstance(value, (int, float) if kind is float else kind) or isinstance(value, bool):
+                raise InputError(f"{name} is not {value!r}")
+        self.method.check(self.method.options(**given))
 
     @property
     def method(self) -> Method:
@@ -61,19 +67,19 @@ class Model:
 
     title: str
     fairseq: dict[str, Any]
-    batch: int  # source tokens, where the corpus says nothing
-    updates: int  # at most, where the corpus says nothing
-    interval: int  # updates from one checkpoint, with dev BLEU, to the next
-    tokens_at_once: int  # source tokens that one GPU holds; more are reached by accumulating gradients
-    parameters: float  # in millions, for the disk that checkpoints take
-    tokens_a_second: float  # source tokens, to guess how long a training takes
-    patience: int = 10  # checkpoints without a better dev BLEU, at least
-    patience_share: float = 0.25  # and at least this share of all that there were
-    average: int = 5
-    dev_beam: int = 4
-    threads: int = 8  # CPU cores of a training
+    batch: Positive  # source tokens, where the corpus says nothing
+    updates: Positive  # at most, where the corpus says nothing
+    interval: Positive  # updates from one checkpoint, with dev BLEU, to the next
+    tokens_at_once: Positive  # source tokens that one GPU holds; more are reached by accumulating gradients
+    parameters: PositiveNumber  # in millions, for the disk that checkpoints take
+    tokens_a_second: PositiveNumber  # source tokens, to guess how long a training takes
+    patience: Count = 10  # checkpoints without a better dev BLEU, at least
+    patience_share: Share = 0.25  # and at least this share of all that there were
+    average: Positive = 5
+    dev_beam: Positive = 4
+    threads: Positive = 8  # CPU cores of a training
     gpu: bool = True  # whether it is meant for a GPU
-    memory: int = 16000  # megabytes
+    memory: Positive = 16000  # megabytes
 
 
 # What makes a model what it is. The rest says how much time and room it takes, and may change at any time.
@@ -82,20 +88,12 @@ MODEL_SETTINGS = ("fairseq", "patience", "patience_share", "average", "dev_beam"
 
 @cache
 def read_method(name: str, configs: Path = CONFIGS) -> MethodSettings:
-    return read_settings(named(configs, "methods", name), MethodSettings)
+    return read_settings(named(configs / "methods", name), MethodSettings)
 
 
 @cache
 def read_model(name: str, configs: Path = CONFIGS) -> Model:
-    return read_settings(named(configs, "models", name), Model)
-
-
-def named(configs: Path, kind: str, name: str) -> Path:
-    path = configs / kind / f"{name}.yaml"
-    if not path.is_file():
-        there = ", ".join(sorted(one.name.removesuffix(".yaml") for one in path.parent.glob("*.yaml")))
-        raise InputError(f"there is no {name} in {path.parent}; there are {there}")
-    return path
+    return read_settings(named(configs / "models", name), Model)
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ class Plan:
     """A run with all its settings."""
 
     run: Run
-    corpus: Corpus
+    corpus: CorpusConfig
     method: MethodSettings
     model: Model
     vocabularies: dict[str, int]  # by language
@@ -255,7 +253,7 @@ def most_updates(training: Training, run: Run, model: Model) -> int:
     return listed.get(run.method) or max(listed.values(), default=model.updates)
 
 
-def find_corpus(run: Run, configs: Path) -> Corpus:
+def find_corpus(run: Run, configs: Path) -> CorpusConfig:
     corpora = read_corpora(configs)
     for pair in (run.direction, f"{run.target}-{run.source}"):
         if f"{run.dataset}.{pair}" in corpora:
@@ -301,9 +299,10 @@ MAIN = ("iwslt15", "iwslt17", "wmt14", "aspec")  # the paper's table of main res
 
 
 def find_targets(configs: Path = CONFIGS, seed: int = 1) -> dict[str, Target]:
-    """All targets: of each experiment (iwslt15-en-vi, iwslt15-en-vi-cased), of each dataset (iwslt15), and `paper`."""
+    """All targets: of each experiment (iwslt15-en-vi, iwslt15-en-vi-cased), of each dataset (iwslt15), and `paper`.
+    What corpora whose files are wrong would add is left out."""
     targets: dict[str, Target] = {}
-    for corpus in read_corpora(configs).values():
+    for corpus in read_corpora(configs).readable.values():
         for experiment in corpus.experiments:
             for direction in experiment.directions:
                 group = Group(tuple(runs_of(corpus, experiment, direction, seed)))
@@ -316,7 +315,7 @@ def find_targets(configs: Path = CONFIGS, seed: int = 1) -> dict[str, Target]:
                         targets,
                         replace(leaf, name=f"{corpus.dataset}{suffix}", title=f"all of {corpus.dataset}{suffix}"),
                     )
-    for corpus in read_corpora(configs).values():
+    for corpus in read_corpora(configs).readable.values():
         for direction in corpus.directions:
             name = f"{corpus.dataset}-{direction}"
             parts = [target for target in targets.values() if target.name.startswith(name + "-")]
@@ -334,7 +333,7 @@ def add(targets: dict[str, Target], target: Target) -> None:
     targets[target.name] = replace(known, groups=known.groups + target.groups) if known else target
 
 
-def runs_of(corpus: Corpus, experiment: Experiment, direction: str, seed: int) -> Iterator[Run]:
+def runs_of(corpus: CorpusConfig, experiment: Experiment, direction: str, seed: int) -> Iterator[Run]:
     source, target = direction.split("-")
     for method in experiment.methods:
         yield Run(
@@ -349,19 +348,48 @@ def runs_of(corpus: Corpus, experiment: Experiment, direction: str, seed: int) -
         )
 
 
+def is_part(corpus: str, target: str, corpora: list[str]) -> bool:
+    """Whether a target may have runs of a corpus, by their names alone.
+
+    >>> names = ["iwslt15.en-vi", "iwslt15.en-zh"]
+    >>> [is_part("iwslt15.en-zh", target, names) for target in ("iwslt15-zh-en-cased", "iwslt15-cased", "paper")]
+    [True, True, True]
+    >>> [is_part("iwslt15.en-zh", target, names) for target in ("iwslt15-en-vi-cased", "wmt14")]
+    [False, False]
+    """
+    dataset = corpus.partition(".")[0]
+    if target == "paper":
+        return dataset in MAIN
+    if not f"{target}-".startswith(f"{dataset}-"):
+        return False
+    with_direction = [name for name in corpora if has_direction(name, target)]
+    return corpus in with_direction or not with_direction
+
+
+def has_direction(corpus: str, target: str) -> bool:
+    dataset, _, pair = corpus.partition(".")
+    first, _, second = pair.partition("-")
+    return f"{target}-".startswith((f"{dataset}-{first}-{second}-", f"{dataset}-{second}-{first}-"))
+
+
 def find_target(name: str, configs: Path = CONFIGS, seed: int = 1) -> Target:
-    """A target by its name, or a single run by its own."""
-    targets = find_targets(configs, seed)
-    if name in targets:
-        return targets[name]
+    """A target by its name, or a single run by its own. It needs the files of its own corpora, and no others."""
     if ".seed" in name:
         run = Run.parse(name)
         plan_run(run, configs)
         return Target(name, "one run", (Group((run,)),))
+    corpora = read_corpora(configs)
+    for corpus, error in corpora.errors.items():
+        if is_part(corpus, name, list(corpora)):
+            raise InputError(error)
+    targets = find_targets(configs, seed)
+    if name in targets:
+        return targets[name]
     import difflib
 
     near = difflib.get_close_matches(name, targets, n=3)
+    wrong = "".join(f"\nnot read: {error}" for error in corpora.errors.values())
     raise InputError(
         f"there is no target {name}{'; did you mean ' + ' or '.join(near) + '?' if near else ''} `make list` shows the "
-        "targets of the reproduction, `make help` the others"
+        f"targets of the reproduction, `make help` the others{wrong}"
     )

@@ -23,7 +23,7 @@ from scripts.runs import Run
 from scripts.stage import Reporter, Stage
 
 from . import drawing, latex, markdown, page
-from .document import Part, verdicts
+from .document import ReportPart, verdicts
 from .merges import CHOICE, codes_of, distinct, table_title
 from .results import Results
 
@@ -77,13 +77,13 @@ def check_runs(runs: list[str], results: Results) -> None:
         )
 
 
-def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
     module = import_module(f".{item.module}", __package__)
-    part: Part = module.build(item, results, configs, own)
+    part: ReportPart = module.build(item, results, configs, own)
     return part
 
 
-def write_part(part: Part, output: Path) -> None:
+def write_part(part: ReportPart, output: Path) -> None:
     tables = output / "tables"
     tables.mkdir(parents=True, exist_ok=True)
     for table in part.tables:
@@ -113,7 +113,7 @@ def write_report(items: list[Item], results: Results, configs: Path, own: list[s
     print(f"{summary}\nwritten to {shown(output)}: index.html, README.md, tables and figures")
 
 
-def remove_others(parts: list[Part], output: Path) -> None:
+def remove_others(parts: list[ReportPart], output: Path) -> None:
     """Tables and figures of an earlier report, which this one does not have."""
     tables = {table.name for part in parts for table in part.tables}
     figures = {one.name for part in parts for one in part.drawings}
@@ -129,7 +129,7 @@ def anchor(title: str) -> str:
     return kept.replace(" ", "-")
 
 
-def summarise(parts: list[Part], own: list[str]) -> str:
+def summarise(parts: list[ReportPart], own: list[str]) -> str:
     if own:
         return f"Of the runs {', '.join(own)}, which are not the paper's."
     counts = verdicts(parts)

@@ -4,15 +4,14 @@ the prepared text. The measurement counts it: python -m experiments.analysis.dat
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from bpe_dropout import InputError
-from scripts.corpora import SPLITS, Corpus, read_corpora
+from scripts.corpora import SPLITS, CorpusConfig, read_corpora, read_count
 from scripts.paper import Agreement, Item, corpora_of, first_run
 from scripts.runs import Plan, Run, plan_run
 
-from .document import Cell, Part, Row, Table
+from .document import Cell, ReportPart, Row, Table
 from .labels import short
 from .measurement import begin, record, sides_of
 from .results import Results
@@ -36,8 +35,8 @@ def count(split: str, plan: Plan, folder: Path) -> int:
 COLUMNS = ["", "train", "dev", "test", "vocabulary", "batch", "p in BPE-dropout"]
 
 
-def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
-    part = Part(item.name, item.title, item.section, item.text.strip())
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
+    part = ReportPart(item.name, item.title, item.section, item.text.strip())
     corpora = read_corpora(configs)
     counted = count_texts(own or [*results.names("datasets"), *results.names()], results)
     paper = [] if own else corpora_of(item, configs)
@@ -67,7 +66,7 @@ def count_texts(names: list[str], results: Results) -> dict[str, dict[str, int]]
     return found
 
 
-def row_of(corpus: Corpus, counts: dict[str, int], agreement: Agreement | None, configs: Path) -> Row:
+def row_of(corpus: CorpusConfig, counts: dict[str, int], agreement: Agreement | None, configs: Path) -> Row:
     first, second = corpus.pair
     run = first_run(corpus)
     command = f"make datasets.{run.name}"
@@ -90,15 +89,6 @@ def count_cell(ours: int | None, paper: str, agreement: Agreement | None, comman
         cell.difference = f"{ours - read_count(paper):+.0f}"
         cell.verdict = agreement.verdict(ours, read_count(paper))
     return cell
-
-
-def read_count(text: str) -> float:
-    """
-    >>> read_count("133k"), read_count("4.5M"), read_count("1553")
-    (133000.0, 4500000.0, 1553.0)
-    """
-    number, unit = re.fullmatch(r"([\d.]+)([kKmM]?)", text).groups()  # type: ignore[union-attr]
-    return float(number) * {"": 1, "k": 1e3, "m": 1e6}[unit.lower()]
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class Finding:
 
 
 @dataclass
-class Part:
+class ReportPart:
     """A table or a figure of the paper, with all that belongs to it."""
 
     name: str
@@ -105,7 +105,7 @@ class Part:
         return [block for block in self.blocks if isinstance(block, Drawing)]
 
 
-def verdicts(parts: list[Part]) -> dict[str, int]:
+def verdicts(parts: list[ReportPart]) -> dict[str, int]:
     """How many of the paper's numbers have which verdict."""
     counts = dict.fromkeys(VERDICTS, 0)
     for cell in (cell for part in parts for cell in part.cells):

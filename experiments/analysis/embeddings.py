@@ -22,7 +22,7 @@ from bpe_dropout.dictionary import SPECIAL
 from scripts.paper import Item, grouped
 from scripts.runs import Run
 
-from .document import Drawing, Part
+from .document import Drawing, ReportPart
 from .drawing import COLOURS, new_figure
 from .grid import build as build_grid
 from .grid import measured_runs
@@ -173,7 +173,7 @@ def project(vectors: Vectors) -> Vectors:
     return projected
 
 
-def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
     part = build_grid(item, results, configs, own)
     part.blocks += [draw(runs, results, configs) for runs in groups_of(item, results, configs, own)]
     return part

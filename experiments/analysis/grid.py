@@ -24,7 +24,7 @@ from scripts.runs import Run, plan_run
 from scripts.testsets import TEST, read_testset
 
 from . import claims
-from .document import Cell, Drawing, Finding, Part, Row, Table
+from .document import Cell, Drawing, Finding, ReportPart, Row, Table
 from .drawing import colour, new_figure
 from .labels import (
     direction_title,
@@ -81,9 +81,9 @@ class Grid:
         return any(entry.value is not None for entry in self.entries)
 
 
-def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
     """The part of the report; with runs of one's own, of these alone."""
-    part = Part(item.name, item.title, item.section, item.text.strip())
+    part = ReportPart(item.name, item.title, item.section, item.text.strip())
     if not own:
         paper = paper_grid(item, results, configs)
         add_grid(part, item, paper, results, f"{item.title} ({item.section})", item.name)
@@ -111,7 +111,7 @@ def measured_runs(item: Item, results: Results, configs: Path, own: list[str]) -
 
 
 def add_grid(
-    part: Part, item: Item, grid: Grid, results: Results, caption: str, name: str, is_paper: bool = True
+    part: ReportPart, item: Item, grid: Grid, results: Results, caption: str, name: str, is_paper: bool = True
 ) -> None:
     notes = divide_by_smallest(grid, results, is_paper) if item.over == "smallest" else []
     notes += mark_best(grid, results) if not item.measure and item.number == "bleu" and not item.plot else []

@@ -16,7 +16,7 @@ from bpe_dropout import Corpus, Dictionary, InputError, Segmenter
 from scripts.paper import Item, grouped, matching
 from scripts.runs import Run
 
-from .document import Drawing, Part
+from .document import Drawing, ReportPart
 from .drawing import colour, draw_steps, new_figure
 from .grid import build as build_grid
 from .grid import measured_runs
@@ -56,7 +56,7 @@ def measure(corpus: Corpus, segmenter: Segmenter, p: float, *, seed: int = 1, si
     }
 
 
-def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
     part = build_grid(item, results, configs, own)
     for name in measured_runs(item, results, configs, own):
         part.blocks.append(draw_text(name, "tgt", results, configs))

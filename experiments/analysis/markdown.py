@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .document import Cell, Drawing, Finding, Part, Table
+from .document import Cell, Drawing, Finding, ReportPart, Table
 
 
-def render(part: Part, figures: str = "figures") -> str:
+def render(part: ReportPart, figures: str = "figures") -> str:
     lines = [f"## {part.title}", "", f"{part.section} of the paper.", "", part.text, ""]
     for block in part.blocks:
         if isinstance(block, Drawing):

@@ -44,7 +44,7 @@ def record(name: str, plan: Plan, options: argparse.Namespace, found: dict[str, 
 
 
 @dataclass(frozen=True)
-class Side:
+class FolderSide:
     """One side of a run's data folder."""
 
     number: int  # 0 for the source, 1 for the target
@@ -68,13 +68,13 @@ class Side:
         return Corpus(self.folder / f"{split}.{self.pair}.{self.language}")
 
 
-def sides_of(plan: Plan, folder: Path) -> dict[str, Side]:
+def sides_of(plan: Plan, folder: Path) -> dict[str, FolderSide]:
     """Both sides, each with the p that its language has in BPE-dropout, whether this run drops on that side or not."""
     pair = "-".join(plan.corpus.pair)
     found = {}
     for number, (side, language) in enumerate((("src", plan.run.source), ("tgt", plan.run.target))):
         p = plan.corpus.languages[language].dropout if plan.run.p is None else plan.run.p / 100
-        found[side] = Side(number, language, p, folder, pair)
+        found[side] = FolderSide(number, language, p, folder, pair)
     return found
 
 

@@ -21,7 +21,7 @@ from scripts.measures import MEASURES
 from scripts.paper import Item
 from scripts.runs import Run, plan_run
 
-from .document import Drawing, Part
+from .document import Drawing, ReportPart
 from .drawing import GREEN, INK, RED, new_figure
 from .labels import language_title, text_title
 from .measurement import begin, record, sides_of
@@ -58,8 +58,8 @@ def table_title(name: str, found: dict[str, Any], configs: Path) -> str:
     return f"{language_title(found['language'])} of {text_title(Run.parse(name), configs)}, {found['merges']} merges"
 
 
-def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
-    part = Part(item.name, item.title, item.section, item.text.strip())
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
+    part = ReportPart(item.name, item.title, item.section, item.text.strip())
     wanted = [name for name in own or item.beside if MEASURES["merges"].takes(plan_run(Run.parse(name), configs))]
     names = distinct(wanted, results)
     if not names and wanted:

@@ -8,14 +8,14 @@ from pathlib import Path
 from scripts.paper import Item
 from scripts.runs import Run
 
-from .document import Cell, Part, Row, Table
+from .document import Cell, ReportPart, Row, Table
 from .embeddings import groups_of
 from .grid import build as build_grid
 from .labels import group_title, system_title
 from .results import Results
 
 
-def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
     part = build_grid(item, results, configs, own)
     tables = (table_of(runs, results, configs) for runs in groups_of(item, results, configs, own))
     part.blocks += [table for table in tables if table.rows]

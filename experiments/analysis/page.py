@@ -15,7 +15,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from .document import Drawing, Part, Table
+from .document import Drawing, ReportPart, Table
 from .drawing import svg
 
 TITLE = "BPE-dropout: the paper's tables and figures, and ours"
@@ -31,7 +31,7 @@ class MergeTable:
     pairs: list[tuple[str, str]]
 
 
-def render(parts: list[Part], tables: list[MergeTable], summary: str) -> str:
+def render(parts: list[ReportPart], tables: list[MergeTable], summary: str) -> str:
     """The page; without merge tables it has no explorer."""
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
@@ -96,7 +96,7 @@ def is_number(value: float | None, verdict: str) -> bool:
 # What is put into the page as it is.
 
 
-def pictures(parts: list[Part]) -> dict[int, Markup]:
+def pictures(parts: list[ReportPart]) -> dict[int, Markup]:
     """The SVG of each drawing, by the drawing's identity. No id comes twice in the page."""
     found: dict[int, Markup] = {}
     taken: set[str] = set()

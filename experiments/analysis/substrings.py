@@ -23,7 +23,7 @@ from scripts.paper import Item
 from scripts.runs import Run
 from scripts.stage import Reporter
 
-from .document import Drawing, Part
+from .document import Drawing, ReportPart
 from .drawing import colour, new_figure
 from .grid import build as build_grid
 from .grid import measured_runs
@@ -99,7 +99,7 @@ def count_tokens(
     return dict(zip(pieces, totals.tolist(), strict=False))
 
 
-def build(item: Item, results: Results, configs: Path, own: list[str]) -> Part:
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
     part = build_grid(item, results, configs, own)
     for name in measured_runs(item, results, configs, own):
         part.blocks.append(draw(name, (results.get(name, "substrings") or {})["src"], configs))

@@ -11,7 +11,7 @@ from sacrebleu.metrics import BLEU
 from bpe_dropout import InputError
 from experiments.analysis import latex, markdown
 from experiments.analysis.claims import check
-from experiments.analysis.document import Cell, Part, Row, Table, verdicts
+from experiments.analysis.document import Cell, ReportPart, Row, Table, verdicts
 from experiments.analysis.drawing import svg
 from experiments.analysis.grid import build, mark_best, paper_grid
 from scripts.compare import compare
@@ -26,7 +26,7 @@ def runs(group: str, methods=SYSTEMS, model: str = "base") -> list[str]:
     return [f"{group}.{method}.{model}.seed1" for method in methods]
 
 
-def cells(part: Part, number: int = 0) -> dict[tuple[str, str], Cell]:
+def cells(part: ReportPart, number: int = 0) -> dict[tuple[str, str], Cell]:
     """The cells of a table by row and column."""
     table = part.tables[number]
     return {
@@ -36,7 +36,7 @@ def cells(part: Part, number: int = 0) -> dict[tuple[str, str], Cell]:
     }
 
 
-def show(name: str, results, own=()) -> Part:
+def show(name: str, results, own=()) -> ReportPart:
     return build(ITEMS[name], results, CONFIGS, list(own))
 
 

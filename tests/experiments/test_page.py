@@ -11,7 +11,7 @@ import pytest
 
 from bpe_dropout import Codes
 from bpe_dropout.reference import distribution, plain, spell
-from experiments.analysis.document import Cell, Drawing, Finding, Part, Row, Table
+from experiments.analysis.document import Cell, Drawing, Finding, ReportPart, Row, Table
 from experiments.analysis.drawing import draw_steps, new_figure
 from experiments.analysis.page import TITLE, MergeTable, render
 from scripts.corpora import ROOT
@@ -82,7 +82,7 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     browser.execute_script("localStorage.clear()")
 
 
-def build_parts() -> list[Part]:
+def build_parts() -> list[ReportPart]:
     def ran(text: str, paper: str, difference: str, verdict: str, best: bool = False) -> Cell:
         return Cell(text, float(text), best, paper, not best, difference, verdict)
 
@@ -103,7 +103,7 @@ def build_parts() -> list[Part]:
         notes=["Bold is `best`."],
     )
     wide = Table("table-wide", "A wide table", [f"a long title {i}" for i in range(12)], [Row([Cell("1", 1.0)] * 12)])
-    main = Part(
+    main = ReportPart(
         "table-main",
         "Main results",
         "Section 5.1, Table 2",
@@ -118,7 +118,7 @@ def build_parts() -> list[Part]:
         "make fill-table-main",
     )
     drawings: list[Table | Drawing] = [Drawing("figure", f"A curve & {i}", draw()) for i in range(2)]
-    return [main, Part("lengths", "Lengths", "Section 5.5, Figure 4", "Two drawings of one name.", drawings)]
+    return [main, ReportPart("lengths", "Lengths", "Section 5.5, Figure 4", "Two drawings of one name.", drawings)]
 
 
 def draw() -> Any:

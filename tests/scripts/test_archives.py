@@ -6,7 +6,8 @@ import zipfile
 import pytest
 
 from bpe_dropout import InputError
-from scripts.archives import open_inside, read_inside
+from scripts.archives import BROKEN, check_whole, open_inside, read_inside
+from scripts.readers import read_lines
 
 
 def tar_of(files: dict[str, bytes], mode: str = "w:gz") -> bytes:
@@ -69,3 +70,91 @@ def test_a_truncated_archive_is_said_to_be(tmp_path, keep):
     (tmp_path / "a.tgz").write_bytes(whole[: int(len(whole) * keep)])
     with pytest.raises(InputError, match=r"a\.tgz is damaged"):
         read_inside(tmp_path / "a.tgz" / "text")
+
+
+LINES = b"".join(b"line %d\n" % number for number in range(20000))
+
+
+def stored(content: bytes) -> bytes:
+    """Gzipped without compression, so that a bit that flips is another text and nothing else."""
+    return gzip.compress(content, compresslevel=0)
+
+
+def flip(content: bytes, at: float) -> bytes:
+    place = int(len(content) * at)
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+ARCHIVES = {
+    "a.gz": (stored(LINES), ""),
+    "a.tgz": (stored(tar_of({"text": LINES, "more": LINES}, "w")), "text"),
+    "b.tgz": (tar_of({"en.tgz": stored(tar_of({"text": LINES, "more": LINES}, "w"))}), "en.tgz/text"),
+    "a.tar": (tar_of({"text.gz": stored(LINES), "more.gz": stored(LINES)}, "w"), "text.gz"),
+    "a.tar.xz": (tar_of({"text": LINES}, "w:xz"), "text"),
+    "a.tar.bz2": (tar_of({"text": LINES}, "w:bz2"), "text"),
+}
+
+
+@pytest.mark.parametrize("at", [0.2, 0.49, 0.6, 0.95])
+@pytest.mark.parametrize("name", ["a.gz", "a.tgz", "b.tgz", "a.tar.xz", "a.tar.bz2"])
+def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path, name, at):
+    """Also after the file that is read: its text came out of the same compressed stream."""
+    content, inside = ARCHIVES[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert read_inside(path / inside) == LINES
+    check_whole(path, name)
+    path.write_bytes(flip(content, at))
+    with pytest.raises(InputError, match=f"{name} is damaged, or not what its name says"):
+        read_inside(path / inside)
+    with pytest.raises((*BROKEN, OSError)):
+        check_whole(path, name)
+
+
+@pytest.mark.parametrize("at", [0.2, 0.7])
+def test_gzipped_files_in_a_plain_tar_are_checked(tmp_path, at):
+    """A tar has no checksum: of giga-fren.tar, it is what is inside that has."""
+    content, inside = ARCHIVES["a.tar"]
+    path = tmp_path / "a.tar"
+    path.write_bytes(content)
+    assert read_inside(path / inside) == LINES
+    check_whole(path, path.name)
+    path.write_bytes(flip(content, at))
+    with pytest.raises(BROKEN):
+        check_whole(path, path.name)
+    if at < 0.5:
+        with pytest.raises(InputError, match=r"a\.tar is damaged"):
+            read_inside(path / inside)
+
+
+def test_who_stops_reading_early_does_not_wait_for_the_rest(tmp_path):
+    content, inside = ARCHIVES["a.tgz"]
+    (tmp_path / "a.tgz").write_bytes(flip(content, 0.9))
+    file = read_lines(tmp_path / "a.tgz" / inside)
+    assert next(file) == "line 0"
+    file.close()
+
+
+def test_a_page_in_place_of_a_gzipped_file(tmp_path):
+    (tmp_path / "a.gz").write_bytes(b"<html>")
+    with pytest.raises(InputError, match=r"a\.gz is damaged, or not what its name says"):
+        read_inside(tmp_path / "a.gz")
+
+
+def test_an_encrypted_zip_and_an_unknown_compression(tmp_path):
+    """Written by hand: zipfile encrypts nothing. The flag and the method are in the header and in the directory."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x", "text")
+    plain = path.read_bytes()
+    for offset, value, sentence in (
+        (6, 1, "x is encrypted, and only archives without a password are read"),
+        (8, 99, r"a\.zip is damaged, or not what its name says \(That compression method is not supported\)"),
+    ):
+        content = bytearray(plain)
+        content[offset] = content[plain.index(b"PK\1\2") + offset + 2] = value
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=sentence):
+            read_inside(path / "x")
+        with pytest.raises((InputError, NotImplementedError)):
+            check_whole(path, path.name)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bpe_dropout import InputError
-from scripts.corpora import Held, read_corpora, read_corpus
+from scripts.corpora import CONFIGS, SPLITS, Corpora, Held, read_corpora, read_corpus
 from scripts.download import fetch
 from scripts.extract import extract, hold_out, key_of, read_split
 from scripts.readers import READERS
@@ -129,13 +129,20 @@ experiments: [{directions: [en-xx], methods: [bpe]}]
 """
 
 
+BEFORE = "experiments:"  # settings are put before it
+
+
 @pytest.fixture
 def mine(tmp_path):
     def write(old="", new="", name="mine.en-xx.yaml") -> Path:
         assert old in MINE
-        path = tmp_path / name
+        path = tmp_path / "corpora" / name
+        path.parent.mkdir(exist_ok=True)
         path.write_text(MINE.replace(old, new, 1))
         return path
+
+    for kind in ("methods", "models"):
+        (tmp_path / kind).symlink_to(CONFIGS / kind)
 
     return write
 
@@ -143,7 +150,7 @@ def mine(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("vocabulary: 500", "vocabulary: 0", "line 3: vocabulary is a number of pieces from 1 on, not 0"),
+        ("vocabulary: 500", "vocabulary: 0", "line 3: languages.en.vocabulary is a whole number from 1 on, not 0"),
         (
             "{vocabulary: 500}",
             "{vocabulary: 500, dropout: 1.5}",
@@ -156,7 +163,39 @@ def mine(tmp_path):
         ("en: mine/en,", "en: mine/other,", "mine/other is not under `downloads`"),
         ("held_out: {valid: 2, test: 3}\n", "", "splits are train, valid, test, not train"),
         ("[en-xx]", "[en-yy]", "en-yy is no direction; there are en-xx and xx-en"),
-        ("[bpe]", "[]", "at least one method"),
+        ("[bpe]", "[]", "line 11: an experiment has at least one method"),
+        ("[en-xx]", "[]", "line 11: an experiment has at least one direction"),
+        ("[bpe]", "[bpe, bpee]", "line 11: there is no bpee in"),
+        ("[bpe]", "[bpe], model: huge", "line 11: there is no huge in"),
+        ("[bpe]", "[bpe], name: my own", "line 11: the name of an experiment has letters from a to z"),
+        ("xx: mine/xx}", "xx: mine/xx, pairs: many}", "line 9: train.pairs is a whole number, not 'many'"),
+        ("xx: mine/xx}", "xx: mine/xx, pairs: -3}", "line 9: train.pairs is a whole number from 1 on, not -3"),
+        ("xx: mine/xx}", "xx: mine/xx, tokenized: yess}", "line 9: train.tokenized is true or false, not 'yess'"),
+        ("valid: 2", "valid: 0", "line 10: held_out.valid is a whole number from 1 on, not 0"),
+        ("{local: mine}", "{url: x, sha256: ABC}", "line 6: sha256 has 64 digits, 0 to 9 and a to f; this is 'ABC'"),
+        ("{local: mine}", "{url: x, bytes: -1}", "line 6: downloads.mine/en.bytes is a whole number from 1 on, not -1"),
+        *(
+            (BEFORE, f"training:\n  {text}\n{BEFORE}", sentence)
+            for text, sentence in [
+                ("base: {batch: -1}", "line 12: training.base.batch is a whole number from 1 on, not -1"),
+                ("base: {interval: 0}", "line 12: training.base.interval is a whole number from 1 on, not 0"),
+                (
+                    "base: {updates: {en-xx: {bpe: -300}}}",
+                    "line 12: training.base.updates.en-xx.bpe is a whole number from 1 on, not -300",
+                ),
+                ("bass: {batch: 100}", "line 12: there is no bass in"),
+                ("base: {updates: {en-yy: {bpe: 300}}}", "line 12: en-yy is no direction; there are en-xx and xx-en"),
+                ("base:\n    updates:\n      en-xx:\n        bpee: 300", "line 15: there is no bpee in"),
+            ]
+        ),
+        (
+            BEFORE,
+            f"subsets:\n  1k:\n    pairs: 10\n    vocabulary: 10\n    training: {{bass: {{batch: 1}}}}\n{BEFORE}",
+            "line 15: there is no bass in",
+        ),
+        (BEFORE, f"subsets:\n  k1: {{pairs: 1, vocabulary: 1}}\n{BEFORE}", "line 12: the name of a subset begins"),
+        (BEFORE, f"kept: {{train: many}}\n{BEFORE}", "line 11: a count is a number, such as 1553, 133k or 4.5M"),
+        (BEFORE, f"kept: {{trian: 10}}\n{BEFORE}", "line 11: kept counts train, valid, test, not trian"),
         ("xx: {vocabulary: 500}", "yy: {vocabulary: 500}", "the name says en-xx, and languages are en, yy"),
     ],
 )
@@ -165,6 +204,41 @@ def test_what_is_wrong_with_a_corpus(mine, old, new, sentence):
         read_corpus(mine(old, new))
     assert sentence in str(error.value)
     assert "mine.en-xx.yaml" in str(error.value)
+
+
+def test_norwegian_is_a_language(mine):
+    """In YAML 1.1, no is False."""
+    path = mine(name="mine.en-no.yaml")
+    path.write_text(MINE.replace("xx", "no"))
+    corpus = read_corpus(path)
+    assert corpus.pair == ("en", "no")
+    assert corpus.experiments[0].directions == ["en-no"]
+    assert corpus.parts["train"][0].files == {"en": "mine/en", "no": "mine/no"}
+
+
+def test_a_wrong_file_is_in_the_way_of_its_own_corpus_alone(mine, tmp_path):
+    mine()
+    mine("title: mine", "titel: mine", "other.en-xx.yaml")
+    corpora = Corpora(tmp_path)
+    assert list(corpora) == ["mine.en-xx", "other.en-xx"]
+    assert corpora["mine.en-xx"].title == "mine"
+    with pytest.raises(InputError, match=r"other\.en-xx\.yaml, line 1: there is no setting titel"):
+        corpora["other.en-xx"]
+
+
+def test_corpora_that_share_a_download_mean_the_same(mine, tmp_path):
+    mine()
+    mine(name="same.en-xx.yaml")
+    assert not Corpora(tmp_path).errors
+    mine("mine/xx: {local: mine}", "mine/xx: {url: x}", "other.en-xx.yaml")
+    mine("mine/", "third/", "third.en-xx.yaml").write_text(MINE.replace("mine/", "third/"))
+    corpora = Corpora(tmp_path)
+    assert list(corpora.readable) == ["same.en-xx", "third.en-xx"]
+    for name in ("mine.en-xx", "other.en-xx"):
+        with pytest.raises(
+            InputError, match=r"mine\.en-xx and other\.en-xx both have the download mine/xx, and not the"
+        ):
+            corpora[name]
 
 
 def test_the_name_of_the_file(mine):
@@ -219,6 +293,20 @@ def test_a_public_count_is_met_to_one_in_a_thousand(mine, tmp_path):
     extract(read_corpus(mine("held_out", "kept: {train: 2997}\nheld_out")), tmp_path, tmp_path / "raw")
     with pytest.raises(InputError, match="there are 2995 pairs, and about 3005 were expected"):
         extract(read_corpus(mine("held_out", "kept: {train: 3005}\nheld_out")), tmp_path, tmp_path / "raw")
+
+
+def test_a_round_count_is_met_within_its_rounding(mine, tmp_path):
+    write_pairs(tmp_path, [(f"a {number}", "b") for number in range(2999 + 5)])
+    extract(read_corpus(mine("held_out", "kept: {train: 2k}\nheld_out")), tmp_path, tmp_path / "raw")
+    with pytest.raises(InputError, match=r"there are 2999 pairs, and about 4k were expected.* correct `kept` in its"):
+        extract(read_corpus(mine("held_out", "kept: {train: 4k}\nheld_out")), tmp_path, tmp_path / "raw")
+
+
+def test_every_split_of_the_papers_corpora_is_counted():
+    for corpus in read_corpora().values():
+        if corpus.paper:
+            for split in SPLITS:
+                assert split in corpus.kept or all(part.pairs for part in corpus.parts[split]), (corpus.name, split)
 
 
 def test_subsets_are_within_each_other():

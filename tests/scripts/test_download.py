@@ -13,6 +13,7 @@ from bpe_dropout import InputError
 from scripts import download
 from scripts.corpora import ROOT, Download
 from scripts.download import fetch
+from tests.scripts.test_archives import tar_of
 
 CONTENT = gzip.compress(b"".join(b"line %d\n" % number for number in range(200_000)), mtime=0)
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -132,6 +133,27 @@ def test_without_a_checksum_a_file_is_looked_into(server, target, content, sente
     server.content = content
     with pytest.raises(InputError, match=sentence):
         fetch("file.gz", Download(url=server.url), target)
+    assert list(target.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", [len(CONTENT) // 2, len(CONTENT) - 6])
+def test_a_flipped_bit_is_noticed_without_a_checksum(server, target, place):
+    server.content = CONTENT[:place] + bytes([CONTENT[place] ^ 1]) + CONTENT[place + 1 :]
+    with pytest.raises(InputError, match=r"it cannot be read as file\.gz"):
+        fetch("file.gz", Download(url=server.url), target)
+    assert list(target.parent.iterdir()) == []
+
+
+def test_an_archive_without_a_checksum_is_read_to_its_own(server, target):
+    """A bit of the text of an archive's last file, which tarfile reads without complaint."""
+    whole = gzip.compress(tar_of({"a": b"x" * 5000, "b": b"y" * 5000}, "w"), compresslevel=0)
+    tgz = target.with_name("file.tgz")
+    server.content = whole
+    fetch("file.tgz", Download(url=server.url), tgz)
+    tgz.unlink()
+    server.content = whole.replace(b"yyy", b"yxy", 1)
+    with pytest.raises(InputError, match=r"it cannot be read as file\.tgz \(CRC check failed"):
+        fetch("file.tgz", Download(url=server.url), tgz)
     assert list(target.parent.iterdir()) == []
 
 

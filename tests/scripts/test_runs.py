@@ -1,9 +1,10 @@
 import dataclasses
+import shutil
 
 import pytest
 
 from bpe_dropout import InputError
-from scripts.corpora import CONFIGS
+from scripts.corpora import CONFIGS, read_downloads
 from scripts.reproduce import comparison_of, goals, show_list
 from scripts.runs import MAIN, Run, find_target, find_targets, plan_run, read_model
 
@@ -92,6 +93,67 @@ def test_all_targets_can_be_planned_and_listed():
         assert len(set(goals(target))) == len(goals(target))
         for run in target.runs:
             plan_run(run)
+
+
+@pytest.fixture
+def with_wrong_files(tmp_path):
+    """The configs of the project, but that IWSLT15 En-Zh cannot be read and the demo cannot be planned."""
+    configs = tmp_path / "configs"
+    shutil.copytree(CONFIGS, configs)
+    for name, old, new in (("iwslt15.en-zh", "batch: 4000", "batch: -1"), ("demo.en-de", "{bpe: 5000,", "{bpe: 5001,")):
+        path = configs / "corpora" / f"{name}.yaml"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+    return configs
+
+
+def test_targets_need_the_files_of_their_own_corpora_alone(with_wrong_files):
+    for name in ("iwslt15-en-vi", "iwslt15-vi-en-cased", "wmt14", "multi30k-en-de", NAMES[0]):
+        assert find_target(name, with_wrong_files) == find_target(name)
+    for name in ("iwslt15-en-zh", "iwslt15-zh-en", "iwslt15", "iwslt15-cased", "paper", "iwslt15.zh-en.bpe.base.seed1"):
+        with pytest.raises(
+            InputError, match=r"iwslt15\.en-zh\.yaml, line \d+: training\.base\.batch is a whole number"
+        ):
+            find_target(name, with_wrong_files)
+    assert read_downloads(with_wrong_files).items() <= read_downloads().items(), "the graph reads these"
+    with pytest.raises(InputError, match=r"there is no target iwslt15en-zh(.|\n)*not read: .*iwslt15\.en-zh\.yaml"):
+        find_target("iwslt15en-zh", with_wrong_files)
+
+
+def test_the_list_names_files_that_are_wrong(with_wrong_files):
+    listed = show_list(with_wrong_files)
+    assert "\niwslt15-en-vi " in listed
+    assert "\niwslt15-en-zh " not in listed
+    assert "iwslt15.en-zh.yaml, line" in listed
+    assert "left out: demo.en-de.bpe.small.seed1: 5001 updates are no multiple of the 500 between" in listed
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "sentence"),
+    [
+        ("models/small", "patience: 10", "patience: -1", "patience is a whole number from 0 on, not -1"),
+        (
+            "models/small",
+            "patience_share: 0.25",
+            "patience_share: 25",
+            "patience_share is a number from 0 to 1, not 25",
+        ),
+        ("models/small", "tokens_a_second: 4000", "tokens_a_second: 0", "tokens_a_second is a number above 0, not 0"),
+        ("models/small", "interval: 500", "interval: 0", "interval is a whole number from 1 on, not 0"),
+        ("models/small", "gpu: false", "gpu: no", "gpu is true or false, not 'no'"),
+        ("methods/unigram", "nbest: 64", "nbest: 0", "nbest is a whole number from 1 to 512, not 0"),
+    ],
+)
+def test_numbers_that_are_out_of_range(tmp_path, kind, old, new, sentence):
+    shutil.copytree(CONFIGS, tmp_path / "configs")
+    path = tmp_path / "configs" / f"{kind}.yaml"
+    text = path.read_text()
+    assert f"\n{old}" in text
+    path.write_text(text.replace(f"\n{old}", f"\n{new}"))
+    with pytest.raises(InputError) as error:
+        plan_run(Run.parse("multi30k.en-de.unigram.small.seed1"), tmp_path / "configs")
+    line = text[: text.index(f"\n{old}") + 1].count("\n") + 1
+    assert str(error.value) == f"{path}, line {line}: {sentence}"
 
 
 def test_a_target_by_its_name_or_a_run_by_its_own():

@@ -10,6 +10,7 @@ import pytest
 
 from bpe_dropout import InputError
 from scripts.compare import best, compare
+from scripts.reproduce import significance
 from scripts.runs import Run, plan_run
 from scripts.score import bleu_of, read_both, score
 
@@ -69,6 +70,25 @@ def test_equal_systems_are_both_best(files):
     found = compare({"a": GOOD, "b": list(GOOD)}, REFERENCES, bleu_of(run), {"a": 90.0, "b": 90.0})
     assert not found["pairs"][0]["significant"]
     assert found["best"] == ["a", "b"]
+
+
+def test_other_words_with_the_same_score_are_no_difference():
+    """Capitals that the score does not see: every resampled score is equal, and SacreBLEU says p = 1/1001."""
+    run = plan("iwslt15.en-vi.bpe.base.seed1")
+    texts = {"a": GOOD, "b": [line.upper() for line in GOOD]}
+    scores = {name: score(run, lines, REFERENCES)["bleu"] for name, lines in texts.items()}
+    assert scores["a"] == scores["b"]
+    (pair,) = compare(texts, REFERENCES, bleu_of(run), scores)["pairs"]
+    assert (pair["p"], pair["significant"]) == (1.0, False)
+    assert significance({"pairs": [pair]}, "a", "b") == "0.00, p = 1.000, not significant"
+
+
+@pytest.mark.parametrize(
+    ("difference", "shown"), [(1.25, "+1.25"), (0.004, "+0.004"), (-0.00007, "-0.0001"), (0.0, "0.00"), (-0.0, "0.00")]
+)
+def test_a_significant_difference_is_not_shown_as_zero(difference, shown):
+    pair = {"systems": ["a", "b"], "difference": difference, "p": 0.001, "significant": difference != 0}
+    assert significance({"pairs": [pair]}, "a", "b").split(",")[0] == shown
 
 
 def test_best_of_three():
