@@ -141,7 +141,12 @@ def test_the_list_names_files_that_are_wrong(with_wrong_files):
         ("models/small", "tokens_a_second: 4000", "tokens_a_second: 0", "tokens_a_second is a number above 0, not 0"),
         ("models/small", "interval: 500", "interval: 0", "interval is a whole number from 1 on, not 0"),
         ("models/small", "gpu: false", "gpu: no", "gpu is true or false, not 'no'"),
-        ("methods/unigram", "nbest: 64", "nbest: 0", "nbest is a whole number from 1 to 512, not 0"),
+        (
+            "methods/unigram",
+            "options: {nbest: 64",
+            "options: {nbest: 0",
+            "--unigram-nbest: from 1 to 512 best segmentations, not 0",
+        ),
     ],
 )
 def test_numbers_that_are_out_of_range(tmp_path, kind, old, new, sentence):
