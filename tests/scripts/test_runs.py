@@ -141,12 +141,6 @@ def test_the_list_names_files_that_are_wrong(with_wrong_files):
         ("models/small", "tokens_a_second: 4000", "tokens_a_second: 0", "tokens_a_second is a number above 0, not 0"),
         ("models/small", "interval: 500", "interval: 0", "interval is a whole number from 1 on, not 0"),
         ("models/small", "gpu: false", "gpu: no", "gpu is true or false, not 'no'"),
-        (
-            "methods/unigram",
-            "options: {nbest: 64",
-            "options: {nbest: 0",
-            "--unigram-nbest: from 1 to 512 best segmentations, not 0",
-        ),
     ],
 )
 def test_numbers_that_are_out_of_range(tmp_path, kind, old, new, sentence):
@@ -159,6 +153,24 @@ def test_numbers_that_are_out_of_range(tmp_path, kind, old, new, sentence):
         plan_run(Run.parse("multi30k.en-de.unigram.small.seed1"), tmp_path / "configs")
     line = text[: text.index(f"\n{old}") + 1].count("\n") + 1
     assert str(error.value) == f"{path}, line {line}: {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("{nbest: 0}", "--unigram-nbest: from 1 to 512 best segmentations, not 0"),
+        ("{nbest: many}", "unigram_nbest is not 'many'"),
+        ("{unit: line}", "unit is word or sentence, not line"),
+        ("{best: 64}", "unigram has no option best; there are alpha, nbest, unit"),
+    ],
+)
+def test_options_of_a_method_are_the_methods_own(tmp_path, options, sentence):
+    shutil.copytree(CONFIGS, tmp_path / "configs")
+    path = tmp_path / "configs" / "methods" / "unigram.yaml"
+    path.write_text(f"title: mine\nkind: unigram\ndraws: [src]\noptions: {options}\n")
+    with pytest.raises(InputError) as error:
+        plan_run(Run.parse("multi30k.en-de.unigram.small.seed1"), tmp_path / "configs")
+    assert str(error.value) == f"{path}, line 1: {sentence}"
 
 
 def test_a_target_by_its_name_or_a_run_by_its_own():
