@@ -114,6 +114,10 @@ class SegmentingBpe:
         """Pieces of the target to text: fairseq's interface."""
         return self._preparation(self.folder.target).restore(self.method.join(pieces))
 
+    def prepares(self, language: str) -> bool:
+        """Whether words of a language are put together again to text."""
+        return self._preparation(language).tokenize
+
     def _preparation(self, language: str) -> Preparation:
         if language not in self._preparations:
             found = read_preparation(self.folder.path, language) if self._prepares else Preparation(language)

@@ -94,6 +94,10 @@ class ResegmentingTask(TranslationTask):
                 self._check_unknown(split, side)
         self.datasets[split] = SegmentedPairs(source, target, self.src_dict, self.tgt_dict, self._batching(split))
         logger.info(f"{folder.path} {split} {folder.source}-{folder.target} {len(source)} examples, as words")
+        if "task_cfg" in kwargs and self._bpe.prepares(folder.target):
+            logger.info(
+                "D- and T-lines are detokenized text, H-lines are the model's words: to score, compare D with T"
+            )
 
     def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
         """Only the trainer, and only for its training batches, passes update_epoch_batch_itr: these are drawn."""

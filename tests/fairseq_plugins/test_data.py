@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from bpe_dropout import Codes, InputError, Segmenter
 from bpe_dropout.data.folder import DataFolder
 from bpe_dropout.data.preparation import Preparation, read_preparation
 from bpe_dropout.data.vocabulary import possible_pieces
-from tests.conftest import as_version_1
+from bpe_dropout.methods import METHODS
+from tests.conftest import as_version_1, learn
 from tests.fairseq_plugins.conftest import load_symbols, plugin
 
 
@@ -204,3 +206,74 @@ def test_languages_of_a_folder(data, tmp_path):
         (tmp_path / name).touch()
     with pytest.raises(InputError, match=r"holds en-xx, en-yy: say which"):
         DataFolder(tmp_path)
+
+
+def test_joint_merges(corpus, tmp_path):
+    """--joined-dictionary learns one table of both sides: what subword-nmt learns of the two texts together."""
+    folder = tmp_path / "DATA"
+    plugin("data", *corpus.arguments(folder), "--merges", "100", "--joined-dictionary")
+    both = [line for name in ("en", "xx") for line in (corpus.folder / f"train.{name}").read_text().splitlines()]
+    assert filecmp.cmp(folder / "codes.en", folder / "codes.xx", shallow=False)
+    assert filecmp.cmp(folder / "dict.en.txt", folder / "dict.xx.txt", shallow=False)
+    assert Codes.read(folder / "codes.en").pairs == learn(both, 100).pairs
+
+
+def test_a_vocabulary_threshold(corpus, tmp_path):
+    """Sennrich's recipe: pieces of joint merges that a side hardly has are taken apart there, as subword-nmt does."""
+    from subword_nmt.apply_bpe import BPE, read_vocabulary
+
+    folder = tmp_path / "DATA"
+    joint = ["--merges", "200", "--joined-dictionary", "--vocabulary-threshold", "20"]
+    plugin("data", *corpus.arguments(folder), *joint)
+    pieces = {}
+    for language in ("en", "xx"):
+        text = (corpus.folder / f"train.{language}").read_text().splitlines()
+        with (folder / "codes.en").open() as codes:
+            counts = Counter(piece for line in text for piece in BPE(codes).process_line(line).split())
+        (tmp_path / "vocabulary").write_text("".join(f"{piece} {count}\n" for piece, count in counts.items()))
+        with (folder / "codes.en").open() as codes, (tmp_path / "vocabulary").open() as vocabulary:
+            bpe = BPE(codes, vocab=read_vocabulary(vocabulary, 20))
+        expected = [bpe.process_line(line).split() for line in text]
+        model = METHODS["bpe"].load(folder / f"codes.{language}", "src", language)
+        assert [model.segment(line) for line in text] == expected
+        pieces[language] = {piece for line in expected for piece in line}
+        assert pieces[language] <= set(load_symbols(folder / f"dict.{language}.txt"))
+    assert pieces["en"] != pieces["xx"]
+
+
+def test_glossaries(corpus, tmp_path):
+    """Tags stay whole in the text, in the dictionary, and are nothing that merges are learned from."""
+    for language in ("en", "xx"):
+        lines = (corpus.folder / f"train.{language}").read_text().splitlines()
+        (tmp_path / f"train.{language}").write_text("".join(f"<BT> {line}<2xx>\n" for line in lines))
+    arguments = ["-s", "en", "-t", "xx", "--trainpref", tmp_path / "train", "--destdir", tmp_path / "DATA"]
+    plugin("data", *arguments, "--merges", "100", "--glossaries", "<BT>", "<2..>")
+    model = METHODS["bpe"].load(tmp_path / "DATA" / "codes.en", "src", "en")
+    pieces = model.segment("<BT> one<2xx>")
+    assert pieces[0] == "<BT>"
+    assert pieces[-1] == "<2xx>"
+    assert "<BT>" in load_symbols(tmp_path / "DATA" / "dict.en.txt")
+    merged = {symbol.removesuffix("</w>") for pair in model.segmenter.codes.pairs for symbol in pair}
+    assert not any("<" in symbol or ">" in symbol for symbol in merged)
+    refused = plugin("data", *arguments[:-1], tmp_path / "D", "--merges", "100", "--glossaries", "(", code=1)
+    assert "the glossary '(' cannot be used" in refused.sentence
+
+
+@pytest.mark.parametrize(
+    ("line", "data", "convert"),
+    [
+        ("un@@ related words", "is segmented already: 40 of its 120 words have @@. Use `bpe-dropout convert`", None),
+        (
+            "▁un related ▁words",
+            "is segmented already: 80 of its 120 words have ▁. Join it first, with sentencepiece's spm_decode",
+            "was segmented by sentencepiece (▁), and `convert` is for @@. Join it with spm_decode",
+        ),
+    ],
+)
+def test_text_that_is_segmented_already(corpus, tmp_path, line, data, convert):
+    for language in ("en", "xx"):
+        (tmp_path / f"train.{language}").write_text(f"{line}\n" * 40)
+    arguments = ["-s", "en", "-t", "xx", "--trainpref", tmp_path / "train", "--destdir", tmp_path / "DATA"]
+    assert data in plugin("data", *arguments, "--merges", "10", code=1).sentence
+    if convert:
+        assert convert in plugin("convert", *arguments, "--codes", corpus.codes["en"], code=1).sentence
