@@ -176,6 +176,12 @@ def add_segmenter(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-c", "--codes", required=True, metavar="FILE", help="merges, as `learn` and subword-nmt write them"
     )
+    parser.add_argument(
+        "--end-of-word",
+        action=argparse.BooleanOptionalAction,
+        help='needed for a file without any "</w>": --no-end-of-word if words have no mark at their end, as in '
+        "GPT-2's merges.txt; --end-of-word if these are codes of subword-nmt, and few",
+    )
     parser.add_argument("-m", "--merges", type=int, default=-1, metavar="N", help="use only the first N merges")
     parser.add_argument(
         "-s",
@@ -224,6 +230,7 @@ def read_segmenter(options: argparse.Namespace) -> Segmenter:
         vocabulary_threshold=options.vocabulary_threshold,
         glossaries=options.glossaries,
         separator=options.separator,
+        end_of_word=options.end_of_word,
     )
 
 

@@ -71,7 +71,7 @@ class Segmenter:
         try:
             self._merges = _core.Merges(
                 list(codes.pairs),
-                codes.version == (0, 2),
+                _end(codes),
                 separator,
                 set(self.vocabulary) if self.vocabulary else None,
             )
@@ -88,9 +88,15 @@ class Segmenter:
         vocabulary_threshold: int | None = None,
         glossaries: Sequence[str] | None = None,
         separator: str = "@@",
+        end_of_word: bool | None = None,
     ) -> Segmenter:
-        """Reads a codes file of subword-nmt, version 0.1 or 0.2, and a vocabulary file if one is named."""
-        codes = Codes.read(path, merges)
+        """Reads a codes file of subword-nmt, version 0.1 or 0.2, and a vocabulary file if one is named.
+
+        `end_of_word` is for files without any "</w>", see Codes.read. GPT-2's merges.txt is read with
+        end_of_word=False and separator=""; its words are those of its pre-tokenizer, with bytes as letters, which
+        is not done here.
+        """
+        codes = Codes.read(path, merges, end_of_word=end_of_word)
         if isinstance(vocabulary, str | Path):
             vocabulary = read_vocabulary(vocabulary, vocabulary_threshold)
         elif vocabulary_threshold is not None:
@@ -270,6 +276,12 @@ class Stream:
 def invalid_line(error: _core.InvalidText, first_line: int) -> LineError:
     line, byte = error.args
     return LineError(f"line {first_line + line + 1}: not valid UTF-8, at byte {byte + 1} of the line")
+
+
+def _end(codes: Codes) -> _core.End:
+    if not codes.end_of_word:
+        return _core.End.NONE
+    return _core.End.SUFFIX if codes.version == (0, 2) else _core.End.SYMBOL
 
 
 def _split(name: str) -> _core.Split:

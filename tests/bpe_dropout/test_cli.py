@@ -67,6 +67,14 @@ def test_apply_with_dropout(files):
     assert one.decode().split("\n")[70] == segmenter.process_line(line, 0.1, 5, sentence=70)
 
 
+def test_apply_without_end_of_word(tmp_path):
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\nab c\n")
+    _, err = run("apply", "-c", tmp_path / "merges.txt", text=b"abc\n", code=1)
+    assert "merges.txt has no merge that ends a word" in err
+    out, _ = run("apply", "-c", tmp_path / "merges.txt", "--no-end-of-word", text=b"abc abd\n")
+    assert out == b"abc ab@@ d\n"
+
+
 def test_apply_with_everything(files, tmp_path):
     (tmp_path / "vocabulary").write_text("the 9\nt@@ 5\nhe 1\n")
     options = ["--vocabulary", tmp_path / "vocabulary", "--vocabulary-threshold", 2, "--glossaries", "<[a-z]>", "ab"]
@@ -253,7 +261,7 @@ def test_progress_on_a_terminal_only(files):
 
 def test_a_warning_is_a_line(files, tmp_path):
     (tmp_path / "codes").write_text("#version: 0.2\na b\na b\n")
-    out, err = run("apply", "-c", tmp_path / "codes", text=b"ab\n")
+    out, err = run("apply", "-c", tmp_path / "codes", "--end-of-word", text=b"ab\n")
     assert out == b"a@@ b\n"
     assert err.startswith("bpe-dropout: warning: ")
     assert "line 3" in err
