@@ -347,7 +347,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
         )
         return
     print(
-        f"p = {found.p:.4f} makes this text {found.ratio:.4f} times longer "
+        f"p = {found.p:.6f} makes this text {found.ratio:.4f} times longer "
         f"({found.plain_length} pieces without dropout)"
     )
     if found.exact_share < 1:
