@@ -51,7 +51,7 @@ def test_against_draws(segmenter, english):
         plain = len(segmenter.stream().text(block).split())
         drawn = len(segmenter.stream(found.p).text(block, 1).split())
         assert plain == found.plain_length
-        assert found.ratio == pytest.approx(ratio, abs=1e-4)
+        assert found.ratio == pytest.approx(ratio, abs=1e-3)  # some words are drawn
         assert drawn / plain == pytest.approx(ratio, abs=0.01)
         assert found.exact_share > 0.9
 

@@ -143,9 +143,9 @@ def test_distribution(files):
 def test_calibrate(files):
     text = (files / "text").read_bytes()
     parsed = json.loads(run("calibrate", "-c", files / "codes", "--ratio", "1.3", "--json", text=text)[0])
-    assert parsed["ratio"] == pytest.approx(1.3, abs=1e-4)
+    assert parsed["ratio"] == pytest.approx(1.3, abs=1e-3)
     out, _ = run("calibrate", "-c", files / "codes", "--ratio", "1.3", "-i", files / "text")
-    assert out.decode().startswith(f"p = {parsed['p']:.6f} makes this text 1.3000 times longer")
+    assert out.decode().startswith(f"p = {parsed['p']:.6f} makes this text {parsed['ratio']:.4f} times longer")
 
 
 def test_learn_with_stray_carriage_returns():
