@@ -40,6 +40,8 @@ __all__ = [
     "read_vocabulary",
 ]
 
+__version__: str
+
 # What needs numpy is imported when it is first asked for: `import bpe_dropout` takes milliseconds.
 _LATER = {
     "Calibration": "calibration",
@@ -55,6 +57,17 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_LATER[name]}", __name__), name)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("bpe-dropout")
+    except PackageNotFoundError:
+        return "unknown"  # on the path, but not installed

@@ -17,11 +17,16 @@ class Split:
 class Key:
     def __init__(self, seed: int, epoch: int, side: int, sentence: int, /) -> None: ...
 
+class End:
+    SUFFIX: End
+    SYMBOL: End
+    NONE: End
+
 class Merges:
     def __init__(
         self,
         pairs: list[tuple[str, str]],
-        final_is_suffix: bool,
+        end: End,
         separator: str,
         vocabulary: set[str] | None,
         /,

@@ -25,6 +25,7 @@ from .segmenter import Segmenter
 EXACT_WORDS = 20_000
 STATES = 256
 LEAST_DRAWS, MOST_DRAWS = 8, 256
+DIGITS = 6  # of p
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,11 @@ def calibrate(
     tolerance: float = 1e-5,
     progress: Callable[[float, float], None] | None = None,
 ) -> Calibration:
-    """The p that makes a text, given as words and their counts, `ratio` times longer.
+    """The p, to six digits, that makes a text, given as words and their counts, `ratio` times longer.
 
+    Where the expected lengths are exact, the result's ratio is within `tolerance` of the wanted one. Where words are
+    drawn, it is a step function of p, since their draws are the same for every p: then it is the nearest of all p
+    that were tried, and may miss by some 1e-4. Either way the result's ratio is that of the result's p.
     `progress(p, its_ratio)` is called for each p that is tried.
     """
     text = _Text(segmenter, counts)
@@ -64,12 +68,18 @@ def calibrate(
     # The ratio grows with p: false position, with the Illinois rule against an end that stays where it is.
     low, high = 0.0, 1.0
     below, above = 1.0 - ratio, longest - ratio
-    p, side = (0.0, 0) if below == 0 else (1.0, 0)
+    best, nearest, side = (0.0, 0.0, 0) if below == 0 else (1.0, above, 0)
     while below < 0 < above and high - low > 1e-6:
-        p = (low * above - high * below) / (above - below)
+        p = round((low * above - high * below) / (above - below), DIGITS)
+        if p in (low, high):  # false position would stay where it is
+            p = round((low + high) / 2, DIGITS)
+            if p in (low, high):
+                break
         off = text.ratio(p) - ratio
         if progress:
             progress(p, off + ratio)
+        if abs(off) < abs(nearest):
+            best, nearest = p, off
         if abs(off) <= tolerance:
             break
         if off < 0:
@@ -78,8 +88,7 @@ def calibrate(
         else:
             high, above, below = p, off, below / 2 if side > 0 else below
             side = 1
-    p = round(p, 6)
-    return Calibration(p, text.ratio(p), text.plain_length, text.exact_share)
+    return Calibration(best, ratio + nearest, text.plain_length, text.exact_share)
 
 
 class _Text:

@@ -24,16 +24,19 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 from .errors import InputError, LineError, check_dropout
-from .files import describe, open_input, open_output, write
+from .files import clean_up_on_sigterm, describe, open_input, open_output, write
 from .learning import count_words, learn
 from .lines import blocks_of_lines
 from .progress import Progress
 from .segmenter import Segmenter
 
+SIDES = {"source": 0, "target": 1}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `bpe-dropout apply ... | head` ends quietly
+    clean_up_on_sigterm()
     warnings.showwarning = lambda message, *_: print(f"bpe-dropout: warning: {message}", file=sys.stderr)
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
         return fail("standard input, output and error must be open")
@@ -59,10 +62,21 @@ def fail(sentence: str) -> int:
     return 1
 
 
+class ShowVersion(argparse.Action):
+    """argparse's own action would look the version up for every command."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from . import __version__
+
+        print(f"bpe-dropout {__version__}")
+        parser.exit()
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bpe-dropout", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: object, summary: str, details: str) -> argparse.ArgumentParser:
@@ -79,14 +93,27 @@ def make_parser() -> argparse.ArgumentParser:
         "apply",
         run_apply,
         "segment text into pieces",
-        "Without -p this is BPE, and the output is that of `subword-nmt apply-bpe`, byte for byte.\n"
-        "With -p 0.1 it is BPE-dropout. Dropout is for the training of a model and is to be drawn anew in every\n"
-        "epoch: a text that is segmented with dropout once, and then trained on many times, is a mistake.",
+        "Without -p this is BPE. Each line becomes what BPE.process_line of subword-nmt makes of it, byte for byte.\n"
+        "Lines end at \\n only; the command `subword-nmt apply-bpe` also ends them at \\r and at U+2028.\n\n"
+        "With -p 0.1 it is BPE-dropout. Dropout is for training, drawn anew in every epoch: a text that is segmented\n"
+        "with dropout once, and then trained on many times, is a mistake. Of a parallel text, each side needs draws\n"
+        "of its own; this is epoch 3 of both:\n\n"
+        "  bpe-dropout apply -c codes.en -p 0.1 --epoch 3 --side source < train.en > train.3.en\n"
+        "  bpe-dropout apply -c codes.de -p 0.1 --epoch 3 --side target < train.de > train.3.de",
     )
     add_files(apply, "text to segment", "segmented text")
     add_segmenter(apply)
     add_dropout(apply)
     apply.add_argument("--seed", type=int, default=1, metavar="N", help="draws with this seed (default: %(default)s)")
+    apply.add_argument(
+        "--epoch", type=int, default=0, metavar="N", help="each epoch has draws of its own (default: %(default)s)"
+    )
+    apply.add_argument(
+        "--side",
+        choices=SIDES,
+        default="source",
+        help="the side of a parallel text: with the same seed, both draw independently (default: %(default)s)",
+    )
     apply.add_argument(
         "--threads",
         type=int,
@@ -176,6 +203,12 @@ def add_segmenter(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-c", "--codes", required=True, metavar="FILE", help="merges, as `learn` and subword-nmt write them"
     )
+    parser.add_argument(
+        "--end-of-word",
+        action=argparse.BooleanOptionalAction,
+        help='needed for a file without any "</w>": --no-end-of-word if words have no mark at their end, as in '
+        "GPT-2's merges.txt; --end-of-word if these are codes of subword-nmt, and few",
+    )
     parser.add_argument("-m", "--merges", type=int, default=-1, metavar="N", help="use only the first N merges")
     parser.add_argument(
         "-s",
@@ -224,6 +257,7 @@ def read_segmenter(options: argparse.Namespace) -> Segmenter:
         vocabulary_threshold=options.vocabulary_threshold,
         glossaries=options.glossaries,
         separator=options.separator,
+        end_of_word=options.end_of_word,
     )
 
 
@@ -238,7 +272,9 @@ def run_apply(options: argparse.Namespace) -> None:
         lines = done = 0
         for block in blocks_of_lines(source):
             try:
-                segmented = stream.text(block, options.seed, first_line=lines)
+                segmented = stream.text(
+                    block, options.seed, epoch=options.epoch, side=SIDES[options.side], first_line=lines
+                )
             except LineError as error:
                 raise InputError(f"{name}, {error}") from None
             write(out, segmented)
@@ -311,7 +347,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
         )
         return
     print(
-        f"p = {found.p:.4f} makes this text {found.ratio:.4f} times longer "
+        f"p = {found.p:.6f} makes this text {found.ratio:.4f} times longer "
         f"({found.plain_length} pieces without dropout)"
     )
     if found.exact_share < 1:

@@ -7,7 +7,8 @@ A codes file is a line "#version: 0.2" and then a merge a line, the most importa
     th e</w>
 
 Without the first line it is version 0.1, in which "</w>" is a symbol of its own and not the end of a
-character. Left out: learning merges (learning.py).
+character. Tables of byte-level BPE, such as GPT-2's merges.txt, have the same first line and no "</w>" at all:
+they are read with end_of_word=False, and never by accident. Left out: learning merges (learning.py).
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ class Codes:
 
     >>> Codes((("t", "h"), ("th", "e</w>")), version=(0, 2)).ranks
     {('t', 'h'): 0, ('th', 'e</w>'): 1}
+
+    Without `end_of_word`, words have no "</w>" at their end: "the" begins as t, h, e and not as t, h, e</w>.
     """
 
     pairs: tuple[tuple[str, str], ...]
     version: tuple[int, int] = (0, 2)
+    end_of_word: bool = True
 
     @property
     def ranks(self) -> dict[tuple[str, str], int]:
@@ -46,8 +50,13 @@ class Codes:
         return head + "".join(f"{left} {right}\n" for left, right in self.pairs)
 
     @classmethod
-    def read(cls, path: str | Path, merges: int = -1) -> Codes:
-        """Reads a codes file; with `merges`, only so many merges from its start (-1: all)."""
+    def read(cls, path: str | Path, merges: int = -1, *, end_of_word: bool | None = None) -> Codes:
+        """Reads a codes file; with `merges`, only so many merges from its start (-1: all).
+
+        A file without any "</w>" is an error unless `end_of_word` says what is meant: False for a table whose words
+        have no mark at their end, as in GPT-2's merges.txt; True for codes of subword-nmt that are so few that none
+        of them ends a word.
+        """
         if merges < -1:
             raise InputError(f"the number of merges is -1 (all of them) or more, not {merges}")
         lines = read_lines(path, "a codes file, as subword-nmt writes it")
@@ -73,7 +82,24 @@ class Codes:
             pairs.append(pair)
         if not pairs and merges != 0:
             raise InputError(f"{path} holds no merges; make a codes file with `bpe-dropout learn`")
-        return cls(tuple(pairs), version)
+        _check_end_of_word(lines, path, end_of_word)
+        return cls(tuple(pairs), version, end_of_word is not False)
+
+
+def _check_end_of_word(lines: list[str], path: str | Path, end_of_word: bool | None) -> None:
+    """Whether the file as a whole, not only the merges that are used, is what it is taken for."""
+    number = next((number for number, line in enumerate(lines, 1) if line.strip("\r\n ").endswith("</w>")), None)
+    if end_of_word is None and number is None:
+        raise InputError(
+            f'{path} has no merge that ends a word with "</w>", as codes of subword-nmt have. If it is a table '
+            "without end-of-word marks, such as GPT-2's merges.txt, say so with --no-end-of-word (in Python "
+            "end_of_word=False); if its merges are just few, with --end-of-word (end_of_word=True)"
+        )
+    if end_of_word is False and number is not None:
+        raise InputError(
+            f"{path}, line {number}: the merge {lines[number - 1]!r} ends a word, so this is no table without "
+            "end-of-word marks; leave out --no-end-of-word (in Python end_of_word=False)"
+        )
 
 
 def _version(line: str, path: str | Path) -> tuple[int, int]:

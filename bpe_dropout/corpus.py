@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, overload
+from typing import Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from .dictionary import Dictionary
 from .draws import cumulate
-from .errors import InputError, check_dropout, check_number
+from .errors import InputError, NoSuchSentence, check_dropout, check_number
 from .keys import make_key
 from .lists import Lists
 from .segmenter import Segmenter
@@ -33,6 +33,9 @@ from .word_index import Progress, open_index
 
 Segmentation = Sequence[str]
 Distribution = Iterable[tuple[Segmentation, float]] | Mapping[tuple[str, ...], float]
+
+# The id that ends a sentence: the dictionary's, this one, or none.
+Eos = int | Literal["dictionary"] | None
 
 MEMORY = 256 << 20
 
@@ -58,6 +61,7 @@ class Corpus:
         `progress(done, all)` is called with numbers of bytes while the text is read.
         """
         self.path = Path(path)
+        self._absolute = self.path.absolute()  # for copies in processes that work elsewhere
         sections = open_index(self.path, progress)
         self.words: NDArray[np.uint32] = sections["words"]
         self.sentence_ends: NDArray[np.uint64] = sections["sentence_ends"]
@@ -70,7 +74,7 @@ class Corpus:
         return len(self.sentence_ends) - 1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Corpus, (self.path,)
+        return Corpus, (self._absolute,)
 
     def __repr__(self) -> str:
         return f"Corpus({str(self.path)!r}, {len(self)} sentences, {len(self.words)} words, {len(self.counts)} types)"
@@ -96,7 +100,7 @@ class Corpus:
 
     def sentence(self, number: int) -> list[str]:
         """The words of a sentence."""
-        check_number("the sentence", number, len(self))
+        _check_sentence(number, len(self))
         begin, end = int(self.sentence_ends[number]), int(self.sentence_ends[number + 1])
         return [self.type(int(word)) for word in self.words[begin:end]]
 
@@ -106,12 +110,13 @@ class Corpus:
         dictionary: Dictionary,
         dropout: float = 0.0,
         *,
-        eos: int | None = None,
+        eos: Eos = "dictionary",
         memory: int = MEMORY,
         threads: int = 1,
     ) -> Sampler:
-        """BPE-dropout of this corpus, as ids of the dictionary; `eos` is added to every sentence.
+        """BPE-dropout of this corpus, as ids of the dictionary.
 
+        Every sentence ends with `eos`: the dictionary's, if it has one, or the id that is given; None leaves it out.
         `memory`, in bytes, bounds the tables of frequent words; it changes the speed and nothing else.
         """
         parts = {}
@@ -126,13 +131,13 @@ class Corpus:
             check_dropout(dropout),
             check_number("the memory", memory),
             _threads(threads),
-            _id_or_none(eos),
+            _eos_id(eos, dictionary),
         )
         rebuild = (_rebuild_sampler, (self, segmenter, dictionary, dropout, eos, memory, threads))
         return Sampler(core, len(self), rebuild)
 
     def distribution_sampler(
-        self, distribution: Callable[[str], Distribution], dictionary: Dictionary, *, eos: int | None = None
+        self, distribution: Callable[[str], Distribution], dictionary: Dictionary, *, eos: Eos = "dictionary"
     ) -> Sampler:
         """Any other method: `distribution(word)` gives the segmentations of a word and their probabilities.
 
@@ -143,7 +148,7 @@ class Corpus:
         lists = Lists()
         for word in self.types():
             _add(lists, distribution(word), dictionary, word)
-        core = _core.ListSampler(self._core, 0, *lists.arrays(), _id_or_none(eos))
+        core = _core.ListSampler(self._core, 0, *lists.arrays(), _eos_id(eos, dictionary))
         rebuild = (_rebuild_distribution_sampler, (self, distribution, dictionary, eos, False))
         return Sampler(core, len(self), rebuild)
 
@@ -152,13 +157,13 @@ class Corpus:
         distribution: Callable[[list[str]], Distribution],
         dictionary: Dictionary,
         *,
-        eos: int | None = None,
+        eos: Eos = "dictionary",
     ) -> Sampler:
         """The same for methods that segment a sentence as a whole: it is called once for each sentence."""
         lists = Lists()
         for number in range(len(self)):
             _add(lists, distribution(self.sentence(number)), dictionary, f"sentence {number}")
-        core = _core.ListSampler(None, len(self), *lists.arrays(), _id_or_none(eos))
+        core = _core.ListSampler(None, len(self), *lists.arrays(), _eos_id(eos, dictionary))
         rebuild = (_rebuild_distribution_sampler, (self, distribution, dictionary, eos, True))
         return Sampler(core, len(self), rebuild)
 
@@ -168,7 +173,7 @@ def _rebuild_sampler(
     segmenter: Segmenter,
     dictionary: Dictionary,
     dropout: float,
-    eos: int | None,
+    eos: Eos,
     memory: int,
     threads: int,
 ) -> Sampler:
@@ -176,7 +181,7 @@ def _rebuild_sampler(
 
 
 def _rebuild_distribution_sampler(
-    corpus: Corpus, distribution: Any, dictionary: Dictionary, eos: int | None, of_sentences: bool
+    corpus: Corpus, distribution: Any, dictionary: Dictionary, eos: Eos, of_sentences: bool
 ) -> Sampler:
     make = corpus.sentence_distribution_sampler if of_sentences else corpus.distribution_sampler
     return make(distribution, dictionary, eos=eos)
@@ -262,7 +267,7 @@ class Sampler:
         """The ids of one sentence, or of many."""
         key = make_key(seed, epoch, side)
         if isinstance(sentences, int | np.integer):
-            number = check_number("the sentence", int(sentences), max(1, self._sentences))
+            number = _check_sentence(sentences, self._sentences)
             return self._core.ids(key, number, 1, _NONE_LISTED, 1)[0]
         first, count, listed = self._select(sentences)
         if count == 0 and listed is not None:
@@ -274,11 +279,14 @@ class Sampler:
             return 0, self._sentences, None
         if isinstance(sentences, range) and sentences.step == 1:
             if len(sentences) and (sentences.start < 0 or sentences.stop > self._sentences):
-                raise IndexError(f"no such sentence: the corpus has {self._sentences}, and {sentences} was asked for")
+                raise NoSuchSentence(sentences, self._sentences)
             return (sentences.start, len(sentences), None) if len(sentences) else (0, 0, None)
         listed = np.asarray(sentences)
         if listed.ndim != 1 or (listed.size and listed.dtype.kind not in "iu"):
             raise InputError("sentences are a range or a flat list of whole numbers")
+        if listed.size and not (listed.min() >= 0 and listed.max() < self._sentences):
+            wrong = next(number for number in listed.tolist() if not 0 <= number < self._sentences)
+            raise NoSuchSentence(wrong, self._sentences)
         return 0, len(listed), np.ascontiguousarray(listed, dtype=np.int64)
 
 
@@ -293,5 +301,15 @@ def _threads(threads: int) -> int:
     return max(1, check_number("the number of threads", threads, 1025))
 
 
-def _id_or_none(eos: int | None) -> int:
+def _check_sentence(number: int | np.integer[Any], sentences: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer):
+        raise InputError(f"the number of a sentence is a whole number, not {number!r}")
+    if not 0 <= number < sentences:
+        raise NoSuchSentence(number, sentences)
+    return int(number)
+
+
+def _eos_id(eos: Eos, dictionary: Dictionary) -> int:
+    if eos == "dictionary":
+        eos = dictionary.eos
     return -1 if eos is None else check_number("the id of the end of a sentence", eos, 2**31)

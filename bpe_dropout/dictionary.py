@@ -22,7 +22,7 @@ SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Ids of pieces; a piece that is not in `ids` is `unk`.
+    """Ids of pieces; a piece that is not in `ids` is `unk`, and `eos`, if there is one, ends the sentences of a corpus.
 
     >>> dictionary = Dictionary({"un@@": 4, "related": 5}, unk=3)
     >>> dictionary["un@@"], dictionary["rel@@"]

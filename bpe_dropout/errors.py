@@ -14,6 +14,13 @@ class LineError(InputError):
     """A line of text that cannot be used. Its text begins with the line: whoever knows the file puts it before."""
 
 
+class NoSuchSentence(InputError, IndexError):
+    """A sentence that the corpus does not have."""
+
+    def __init__(self, asked: object, sentences: int) -> None:
+        super().__init__(f"no such sentence: {asked}; the corpus has {sentences}, numbered from 0")
+
+
 def check_dropout(p: float) -> float:
     """p as a float from 0 to 1.
 

@@ -12,6 +12,7 @@ import glob
 import io
 import itertools
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -43,6 +44,16 @@ def whole(path: str | Path) -> Iterator[Path]:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def clean_up_on_sigterm() -> None:
+    """SIGTERM ends the process as an error does, with exit code 143, so that unfinished files are removed."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
 
 
 def is_running(process: int) -> bool:

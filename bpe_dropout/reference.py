@@ -31,7 +31,11 @@ def characters(word: str, codes: Codes) -> Tokens:
     ('a', 'b', 'c</w>')
     >>> characters("abc", Codes((), version=(0, 1)))
     ('a', 'b', 'c', '</w>')
+    >>> characters("abc", Codes((), end_of_word=False))
+    ('a', 'b', 'c')
     """
+    if not codes.end_of_word:
+        return tuple(word)
     if codes.version == (0, 1):
         return (*word, END)
     return (*word[:-1], word[-1] + END)
@@ -164,10 +168,11 @@ def distribution(
 
 def spell(tokens: Tokens, codes: Codes, vocabulary: Collection[str] = (), separator: str = "@@") -> Tokens:
     """The tokens without "</w>"; those that are not in the vocabulary, if there is one, taken apart."""
-    if tokens[-1] == END:
+    end = END if codes.end_of_word else ""
+    if end and tokens[-1] == end:
         tokens = tokens[:-1]
-    elif tokens[-1].endswith(END):
-        tokens = (*tokens[:-1], tokens[-1].removesuffix(END))
+    elif end:
+        tokens = (*tokens[:-1], tokens[-1].removesuffix(end))
     if not vocabulary:
         return tokens
     # Of several pairs with the same concatenation, subword-nmt undoes the one whose last line comes first.
@@ -176,10 +181,10 @@ def spell(tokens: Tokens, codes: Codes, vocabulary: Collection[str] = (), separa
     def take_apart(token: str, final: bool) -> Tokens:
         if (token if final else token + separator) in vocabulary:
             return (token,)
-        pair = merged_from.get(token + END if final else token)
+        pair = merged_from.get(token + end if final else token)
         if pair is None or not token:
             return (token,)
         left, right = pair
-        return take_apart(left, False) + take_apart(right[: -len(END)] if final else right, final)
+        return take_apart(left, False) + take_apart(right[: -len(end)] if final and end else right, final)
 
     return tuple(piece for i, token in enumerate(tokens) for piece in take_apart(token, final=i == len(tokens) - 1))

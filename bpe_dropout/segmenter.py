@@ -2,7 +2,8 @@
 
 At dropout 0 the result is subword-nmt's, byte for byte; with dropout it is drawn from the exact
 distribution of Algorithm 1 (section 3 of the paper; reference.py has it in plain Python). The same
-(seed, epoch, side, sentence) draws the same pieces everywhere: here, in a corpus, in the command.
+(seed, epoch, side, sentence) draws the same pieces everywhere: here, in a corpus, in the command. Without a
+seed every call draws anew.
 
 Left out: tokenization. A line is words with spaces between them.
 """
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _core
 from .codes import Codes, read_vocabulary
 from .errors import InputError, LineError, check_dropout, check_number, encode
-from .keys import make_key
+from .keys import FreshKeys, check_no_key, make_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +46,9 @@ class Segmenter:
     `vocabulary` (pieces with their separators), `glossaries` (regular expressions) and `separator` mean
     what they mean in subword-nmt: pieces that are not in the vocabulary are taken apart again, and what
     a glossary matches stays whole.
+
+    A call with dropout and a seed is a pure function of its arguments. Without a seed it draws anew each time, as
+    training needs it; see seed().
     """
 
     def __init__(
@@ -63,10 +67,11 @@ class Segmenter:
         self.separator = separator
         encode(separator)
         self._divide = _Glossaries(self.glossaries) if self.glossaries else None
+        self._fresh = FreshKeys()
         try:
             self._merges = _core.Merges(
                 list(codes.pairs),
-                codes.version == (0, 2),
+                _end(codes),
                 separator,
                 set(self.vocabulary) if self.vocabulary else None,
             )
@@ -83,9 +88,15 @@ class Segmenter:
         vocabulary_threshold: int | None = None,
         glossaries: Sequence[str] | None = None,
         separator: str = "@@",
+        end_of_word: bool | None = None,
     ) -> Segmenter:
-        """Reads a codes file of subword-nmt, version 0.1 or 0.2, and a vocabulary file if one is named."""
-        codes = Codes.read(path, merges)
+        """Reads a codes file of subword-nmt, version 0.1 or 0.2, and a vocabulary file if one is named.
+
+        `end_of_word` is for files without any "</w>", see Codes.read. GPT-2's merges.txt is read with
+        end_of_word=False and separator=""; its words are those of its pre-tokenizer, with bytes as letters, which
+        is not done here.
+        """
+        codes = Codes.read(path, merges, end_of_word=end_of_word)
         if isinstance(vocabulary, str | Path):
             vocabulary = read_vocabulary(vocabulary, vocabulary_threshold)
         elif vocabulary_threshold is not None:
@@ -98,11 +109,20 @@ class Segmenter:
     def __repr__(self) -> str:
         return f"Segmenter({len(self.codes.pairs)} merges, separator={self.separator!r})"
 
+    def seed(self, seed: int | None = None) -> None:
+        """Seeds the draws of calls that name no seed, as random.seed does; None takes a random seed.
+
+        After seed(7) the first such line is drawn as sentence 0 of seed 7, the next as sentence 1, and so on: what
+        `bpe-dropout apply --seed 7` draws. Each segmenter begins with a random seed, and so do a pickled copy and a
+        forked process, so that workers never draw the same. To repeat what workers draw, call seed() in each of them.
+        """
+        self._fresh.seed(seed)
+
     def segment(
         self,
         line: str,
         dropout: float = 0.0,
-        seed: int = 0,
+        seed: int | None = None,
         *,
         epoch: int = 0,
         side: int = 0,
@@ -111,25 +131,33 @@ class Segmenter:
     ) -> list[str]:
         """The pieces of a line of words.
 
+        With a seed, they depend on (seed, epoch, side, sentence) alone; without one, they are drawn anew each time.
         `split` says where words end: at spaces, as in subword-nmt, or at any white space, as in fairseq.
         """
-        key = make_key(seed, epoch, side, sentence)
+        dropout = check_dropout(dropout)
+        if seed is not None:
+            key = make_key(seed, epoch, side, sentence)
+        else:
+            check_no_key(epoch, side, sentence)
+            key = self._fresh.next() if dropout else make_key(0)
         if split == "spaces":
             line = line.strip("\r\n ")
         encode(line)
-        return _core.segment(self._merges, line, _split(split), self._divide, check_dropout(dropout), key)
+        return _core.segment(self._merges, line, _split(split), self._divide, dropout, key)
 
     def process_line(
         self,
         line: str,
         dropout: float = 0.0,
-        seed: int = 0,
+        seed: int | None = None,
         *,
         epoch: int = 0,
         side: int = 0,
         sentence: int = 0,
     ) -> str:
         """The segmented line as text, with the white space before and after it: subword-nmt's own method.
+
+        As there, dropout without a seed is drawn anew each time.
 
         >>> segmenter.process_line("  unrelated  words ")
         '  un@@ related words '
@@ -188,7 +216,10 @@ class Segmenter:
 
 
 class Stream:
-    """Segments text block by block, remembering its words. Line n draws as sentence n."""
+    """Segments text block by block, remembering its words. Line n draws as sentence n.
+
+    Without a seed, each block is drawn anew, with a seed that comes from Segmenter.seed().
+    """
 
     def __init__(
         self,
@@ -199,42 +230,58 @@ class Stream:
         threads: int,
         memory: int,
     ) -> None:
+        dropout = check_dropout(dropout)
         ids = dictionary.bind(segmenter) if dictionary is not None else None
         self._to_ids = ids is not None
+        self._fresh, self._drops = segmenter._fresh, dropout > 0
         self._streams = _core.Streams(
             segmenter._merges,
             ids,
-            check_dropout(dropout),
+            dropout,
             _split(split),
             segmenter._divide,
             memory,
             check_number("the number of threads", threads, 1025) or 1,
         )
 
-    def text(self, block: bytes, seed: int = 0, *, epoch: int = 0, side: int = 0, first_line: int = 0) -> bytes:
+    def text(
+        self, block: bytes, seed: int | None = None, *, epoch: int = 0, side: int = 0, first_line: int = 0
+    ) -> bytes:
         """Segments lines of UTF-8 text, split at \\n only; what is not UTF-8 is an error with its line."""
         if self._to_ids:
             raise InputError("this stream has a dictionary and gives ids; make one without for text")
         try:
-            return self._streams.text(block, make_key(seed, epoch, side, first_line))
+            return self._streams.text(block, self._key(seed, epoch, side, first_line))
         except _core.InvalidText as error:
             raise invalid_line(error, first_line) from None
 
     def ids(
-        self, block: bytes, seed: int = 0, *, epoch: int = 0, side: int = 0, first_line: int = 0
+        self, block: bytes, seed: int | None = None, *, epoch: int = 0, side: int = 0, first_line: int = 0
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The ids of all lines, one after the other, and where each line begins and ends."""
         if not self._to_ids:
             raise InputError("ids need a dictionary: segmenter.stream(dictionary=...)")
         try:
-            return self._streams.ids(block, make_key(seed, epoch, side, first_line))
+            return self._streams.ids(block, self._key(seed, epoch, side, first_line))
         except _core.InvalidText as error:
             raise invalid_line(error, first_line) from None
+
+    def _key(self, seed: int | None, epoch: int, side: int, first_line: int) -> _core.Key:
+        if seed is None:
+            check_no_key(epoch, side, 0)
+            seed = _core.first(self._fresh.next(), 0) if self._drops else 0
+        return make_key(seed, epoch, side, first_line)
 
 
 def invalid_line(error: _core.InvalidText, first_line: int) -> LineError:
     line, byte = error.args
     return LineError(f"line {first_line + line + 1}: not valid UTF-8, at byte {byte + 1} of the line")
+
+
+def _end(codes: Codes) -> _core.End:
+    if not codes.end_of_word:
+        return _core.End.NONE
+    return _core.End.SUFFIX if codes.version == (0, 2) else _core.End.SYMBOL
 
 
 def _split(name: str) -> _core.Split:

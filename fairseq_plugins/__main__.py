@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bpe_dropout import InputError
-from bpe_dropout.files import describe
+from bpe_dropout.files import clean_up_on_sigterm, describe
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(options, "run"):
         print(Path(__file__).parent)
         return 0
+    clean_up_on_sigterm()
     try:
         options.run(options)
     except InputError as error:

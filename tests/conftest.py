@@ -1,4 +1,4 @@
-"""Text and merge tables for the tests: real English from Python's own documentation, real text in many
+"""Text and merge tables for the tests: English words of our own making (english.py), real text in many
 languages from ../shared/data where it is there."""
 
 import contextlib
@@ -60,12 +60,10 @@ def write_codes(path: Path, codes: Codes) -> Path:
 
 @pytest.fixture(scope="session")
 def english() -> list[str]:
-    """About 7000 lines of real English: the language reference that comes with Python."""
-    from pydoc_data.topics import topics
+    """7000 lines of English words, the same with every version of Python."""
+    from tests.english import make_lines
 
-    text = " ".join(topics.values()).lower()
-    words = re.findall(r"[a-z]+|[0-9]+|[^\sa-z0-9]", text)
-    return [" ".join(words[i : i + 15]) for i in range(0, min(len(words), 105_000), 15)]
+    return make_lines()
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,8 @@ def random_text(rng: random.Random, most: int) -> str:
 def random_codes(rng: random.Random) -> bytes:
     lines = [rng.choice(["#version: 0.2", "#version: 0.1", "#version: 0.2.0"])] if rng.random() < 0.8 else []
     symbols = [c for c in rng.choice(ALPHABETS) if not c.isspace()] or ["a"]
-    symbols += [symbol + "</w>" for symbol in symbols] + ["</w>"]
+    if rng.random() < 0.8:
+        symbols += [symbol + "</w>" for symbol in symbols] + ["</w>"]
     for _ in range(rng.choice([0, 3, 30, 300])):
         left, right = rng.choice(symbols), rng.choice(symbols)
         lines.append(f"{left} {right}")
@@ -62,7 +63,12 @@ def one_round(seed: int, folder: Path) -> str:
     separator = rng.choice(["@@", "@@", "@", "\uffed"])
     try:
         segmenter = Segmenter.from_codes(
-            codes, vocabulary=vocabulary, glossaries=glossaries, separator=separator, merges=rng.choice([-1, 5])
+            codes,
+            vocabulary=vocabulary,
+            glossaries=glossaries,
+            separator=separator,
+            merges=rng.choice([-1, 5]),
+            end_of_word=None if b"</w>\n" in codes.read_bytes() else rng.choice([None, True, False]),
         )
         segmented = segmenter.stream(p, threads=rng.randrange(1, 4), memory=rng.choice([1, 1 << 20])).text(
             text.read_bytes(), seed

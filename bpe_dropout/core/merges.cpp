@@ -22,9 +22,9 @@ std::string without_end(const std::string& symbol) {
 // pieces are in it, or are characters.
 class Unmerge {
  public:
-  Unmerge(const std::vector<std::pair<std::string, std::string>>& pairs, const std::string& separator,
+  Unmerge(const std::vector<std::pair<std::string, std::string>>& pairs, bool marked, const std::string& separator,
           const std::unordered_set<std::string>& vocabulary)
-      : separator_(separator), vocabulary_(vocabulary) {
+      : marked_(marked), separator_(separator), vocabulary_(vocabulary) {
     // Of several pairs with the same concatenation, subword-nmt undoes the one whose last line in the
     // codes comes first.
     std::unordered_set<std::string> seen;
@@ -41,18 +41,20 @@ class Unmerge {
       auto [text, at_end] = std::move(todo.back());
       todo.pop_back();
       const bool known = vocabulary_.count(at_end ? text : text + separator_) != 0;
-      const auto found = merged_from_.find(at_end ? text + kEndMark : text);
+      const bool with_mark = at_end && marked_;
+      const auto found = merged_from_.find(with_mark ? text + kEndMark : text);
       if (known || text.empty() || found == merged_from_.end()) {
         out.push_back(text);
         continue;
       }
       const auto& [left, right] = *found->second;
-      todo.emplace_back(at_end ? without_end(right) : right, at_end);
+      todo.emplace_back(with_mark ? without_end(right) : right, at_end);
       todo.emplace_back(left, false);
     }
   }
 
  private:
+  const bool marked_;  // "</w>" is part of the merges
   const std::string& separator_;
   const std::unordered_set<std::string>& vocabulary_;
   std::unordered_map<std::string, const std::pair<std::string, std::string>*> merged_from_;
@@ -65,9 +67,9 @@ void set_at(std::vector<Symbol>& symbols, u32 c, Symbol symbol) {
 
 }  // namespace
 
-Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, bool final_is_suffix,
-               std::string separator, const std::optional<std::unordered_set<std::string>>& vocabulary)
-    : final_is_suffix_(final_is_suffix), separator_(std::move(separator)) {
+Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, End end, std::string separator,
+               const std::optional<std::unordered_set<std::string>>& vocabulary)
+    : end_of_word_(end), separator_(std::move(separator)) {
   if (pairs.size() > kRankMask) throw std::length_error("a merge table of over 4 million merges");
   Words symbols;
   int bits = 6;
@@ -99,7 +101,7 @@ Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, bo
   }
 
   std::optional<Unmerge> unmerge;
-  if (vocabulary && !vocabulary->empty()) unmerge.emplace(pairs, separator_, *vocabulary);
+  if (vocabulary && !vocabulary->empty()) unmerge.emplace(pairs, end != End::kNone, separator_, *vocabulary);
   Words pieces;
   for (int place = 0; place < kPlaces; ++place) {
     Spelling& spelling = spellings_[place];
@@ -146,19 +148,18 @@ void Merges::start(std::string_view text, std::vector<Symbol>& symbols) const {
   const char* const end = at + text.size();
   while (at < end) {
     const u32 c = next_character(at);
-    const auto& known = final_is_suffix_ && at == end ? final_ : within_;
+    const auto& known = end_of_word_ == End::kSuffix && at == end ? final_ : within_;
     const Symbol symbol = c < known.size() ? known[c] : kForeign;
     symbols.push_back(symbol == kForeign ? kForeign | c : symbol);
   }
-  if (!final_is_suffix_) symbols.push_back(end_);
+  if (end_of_word_ == End::kSymbol) symbols.push_back(end_);
 }
 
 void Merges::pieces(const Symbol* symbols, std::size_t size, bool last, std::vector<Piece>& out) const {
   Place place = last ? kEnd : kEndJoined;
-  if (!final_is_suffix_ && symbols[size - 1] == end_) {
-    --size;
-    place = last ? kBareEnd : kBareEndJoined;
-  }
+  const bool end_apart = end_of_word_ == End::kSymbol && symbols[size - 1] == end_;
+  if (end_apart) --size;
+  if (end_apart || end_of_word_ == End::kNone) place = last ? kBareEnd : kBareEndJoined;
   for (std::size_t i = 0; i + 1 < size; ++i) put(symbols[i], kWithin, out);
   put(symbols[size - 1], place, out);
 }

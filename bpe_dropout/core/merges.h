@@ -42,11 +42,14 @@ struct Word {
   const std::vector<Part>* parts = nullptr;  // null: the whole text is one part
 };
 
+// How the end of a word is marked: the last character carries "</w>" (codes of version 0.2), "</w>" is a
+// symbol of its own (version 0.1), or not at all.
+enum class End { kSuffix, kSymbol, kNone };
+
 class Merges {
  public:
-  // `final_is_suffix`: the last character carries "</w>" (codes of version 0.2); else "</w>" is a
-  // symbol of its own (version 0.1). A pair that comes twice counts where it comes first.
-  Merges(const std::vector<std::pair<std::string, std::string>>& pairs, bool final_is_suffix,
+  // A pair that comes twice counts where it comes first.
+  Merges(const std::vector<std::pair<std::string, std::string>>& pairs, End end,
          std::string separator, const std::optional<std::unordered_set<std::string>>& vocabulary);
 
   Rank rank(Symbol left, Symbol right) const {
@@ -94,7 +97,7 @@ class Merges {
   void insert(u64 pair, Rank rank);
   void put(Symbol symbol, Place place, std::vector<Piece>& out) const;
 
-  bool final_is_suffix_;
+  End end_of_word_;
   std::string separator_;
   std::vector<u64> slots_;
   std::size_t mask_ = 0;

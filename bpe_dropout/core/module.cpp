@@ -347,8 +347,9 @@ PYBIND11_MODULE(_core, m) {
     return ListSampler::choose(cumulated.data(), cumulated.data() + cumulated.size(), key.first(position));
   });
 
+  py::enum_<End>(m, "End").value("SUFFIX", End::kSuffix).value("SYMBOL", End::kSymbol).value("NONE", End::kNone);
   py::class_<Merges, std::shared_ptr<Merges>>(m, "Merges")
-      .def(py::init<const std::vector<std::pair<std::string, std::string>>&, bool, std::string,
+      .def(py::init<const std::vector<std::pair<std::string, std::string>>&, End, std::string,
                     const std::optional<std::unordered_set<std::string>>&>());
   py::class_<Ids, std::shared_ptr<Ids>>(m, "Ids")
       .def(py::init<std::shared_ptr<Merges>, const std::vector<std::pair<std::string, std::int32_t>>&,

@@ -30,7 +30,7 @@ def main() -> None:
 def measure(
     corpus: Corpus, segmenter: Segmenter, dictionary: Dictionary, p: float, seed: int = 1, side: int = 0
 ) -> dict[str, Any]:
-    sampler = corpus.sampler(segmenter, dictionary, p)
+    sampler = corpus.sampler(segmenter, dictionary, p, eos=None)
     unknown = pieces = 0
     for ids in draw_epochs(sampler, EPOCHS, seed, side):
         unknown += int(np.count_nonzero(ids == dictionary.unk))

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
+import bpe_dropout
 from bpe_dropout import Segmenter
 from tests.conftest import write_codes
 
@@ -67,6 +69,45 @@ def test_apply_with_dropout(files):
     assert one.decode().split("\n")[70] == segmenter.process_line(line, 0.1, 5, sentence=70)
 
 
+def test_apply_to_each_side_and_epoch(files):
+    """Each draws on its own, and what a corpus draws for the same side and epoch."""
+    text = (files / "text").read_bytes()
+    options = ["apply", "-c", files / "codes", "-p", "0.1", "--seed", "5"]
+    drawn = {}
+    for epoch in (0, 3):
+        for side, number in (("source", 0), ("target", 1)):
+            drawn[epoch, number] = run(*options, "--epoch", epoch, "--side", side, text=text)[0]
+    stream = Segmenter.from_codes(files / "codes").stream(0.1)
+    assert drawn == {key: stream.text(text, 5, epoch=key[0], side=key[1]) for key in drawn}
+    assert len(set(drawn.values())) == 4
+    assert drawn[0, 0] == run(*options, text=text)[0]
+    help_text = run("apply", "--help")[0].decode()
+    assert "--side source <" in help_text
+    assert "--side target <" in help_text
+
+
+def test_what_the_help_says_of_lines(files):
+    line = "the\u2028the\rthe"
+    assert "subword-nmt apply-bpe` also ends them at \\r and at U+2028" in run("apply", "--help")[0].decode()
+    with (files / "codes").open() as codes:
+        expected = BPE(codes).process_line(line)
+    assert run("apply", "-c", files / "codes", text=f"{line}\n".encode())[0].decode() == expected + "\n"
+
+
+def test_version():
+    out, _ = run("--version")
+    assert out.decode() == f"bpe-dropout {bpe_dropout.__version__}\n"
+    assert bpe_dropout.__version__ == version("bpe-dropout")
+
+
+def test_apply_without_end_of_word(tmp_path):
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\nab c\n")
+    _, err = run("apply", "-c", tmp_path / "merges.txt", text=b"abc\n", code=1)
+    assert "merges.txt has no merge that ends a word" in err
+    out, _ = run("apply", "-c", tmp_path / "merges.txt", "--no-end-of-word", text=b"abc abd\n")
+    assert out == b"abc ab@@ d\n"
+
+
 def test_apply_with_everything(files, tmp_path):
     (tmp_path / "vocabulary").write_text("the 9\nt@@ 5\nhe 1\n")
     options = ["--vocabulary", tmp_path / "vocabulary", "--vocabulary-threshold", 2, "--glossaries", "<[a-z]>", "ab"]
@@ -102,9 +143,9 @@ def test_distribution(files):
 def test_calibrate(files):
     text = (files / "text").read_bytes()
     parsed = json.loads(run("calibrate", "-c", files / "codes", "--ratio", "1.3", "--json", text=text)[0])
-    assert parsed["ratio"] == pytest.approx(1.3, abs=1e-4)
+    assert parsed["ratio"] == pytest.approx(1.3, abs=1e-3)
     out, _ = run("calibrate", "-c", files / "codes", "--ratio", "1.3", "-i", files / "text")
-    assert out.decode().startswith(f"p = {parsed['p']:.4f} makes this text 1.3000 times longer")
+    assert out.decode().startswith(f"p = {parsed['p']:.6f} makes this text {parsed['ratio']:.4f} times longer")
 
 
 def test_learn_with_stray_carriage_returns():
@@ -190,7 +231,8 @@ def test_an_output_file_appears_whole_or_not_at_all(files, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad", "out"]
 
 
-def test_an_interrupted_output_leaves_nothing(files, tmp_path):
+@pytest.mark.parametrize(("number", "code", "says"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"")])
+def test_an_interrupted_output_leaves_nothing(files, tmp_path, number, code, says):
     command = [*COMMAND, "apply", "-c", files / "codes", "-o", tmp_path / "out"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdin is not None
@@ -200,10 +242,10 @@ def test_an_interrupted_output_leaves_nothing(files, tmp_path):
     while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate()
-    assert process.returncode == 130
-    assert b"interrupted" in err
+    assert process.returncode == code
+    assert says in err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -253,7 +295,7 @@ def test_progress_on_a_terminal_only(files):
 
 def test_a_warning_is_a_line(files, tmp_path):
     (tmp_path / "codes").write_text("#version: 0.2\na b\na b\n")
-    out, err = run("apply", "-c", tmp_path / "codes", text=b"ab\n")
+    out, err = run("apply", "-c", tmp_path / "codes", "--end-of-word", text=b"ab\n")
     assert out == b"a@@ b\n"
     assert err.startswith("bpe-dropout: warning: ")
     assert "line 3" in err

@@ -21,31 +21,52 @@ def write(tmp_path):
 def test_versions(write):
     assert Codes.read(write("#version: 0.2\na b\nab c</w>\n")) == Codes((("a", "b"), ("ab", "c</w>")), (0, 2))
     assert Codes.read(write("a b\nb </w>")) == Codes((("a", "b"), ("b", "</w>")), (0, 1))
-    assert Codes.read(write("#version: 0.1\na b\n")).version == (0, 1)
-    assert Codes.read(write("#version: 0.2.0\r\na b\r\n")) == Codes((("a", "b"),), (0, 2))
+    assert Codes.read(write("#version: 0.1\na </w>\n")).version == (0, 1)
+    assert Codes.read(write("#version: 0.2.0\r\na b</w>\r\n")) == Codes((("a", "b</w>"),), (0, 2))
 
 
 def test_white_space_that_is_no_space_belongs_to_symbols(write):
-    assert Codes.read(write("#version: 0.2\n\u3000 a\n\u2028 \u00a0\n")).pairs == (
+    assert Codes.read(write("#version: 0.2\n\u3000 a\n\u2028 \u00a0\n"), end_of_word=True).pairs == (
         ("\u3000", "a"),
         ("\u2028", "\u00a0"),
     )
 
 
 def test_number_of_merges(write):
-    path = write("#version: 0.2\na b\nc d\n")
+    path = write("#version: 0.2\na b\nc d</w>\n")
     assert Codes.read(path, 1).pairs == (("a", "b"),)
     assert Codes.read(path, 0).pairs == ()
     assert len(Codes.read(path, 99).pairs) == 2
-    assert Codes.read(write("#version: 0.2\na b\nnot a merge\n"), 1).pairs == (("a", "b"),)
+    assert Codes.read(write("#version: 0.2\na b\nnot a merge</w>\n"), 1).pairs == (("a", "b"),)
     with pytest.raises(InputError, match=r"-1 \(all of them\) or more"):
         Codes.read(path, -2)
+
+
+GPT2 = "#version: 0.2\nĠ t\nh e\nĠt he\n"  # as its merges.txt begins
+
+
+def test_a_table_without_end_of_word_is_not_taken_for_codes(write):
+    path = write(GPT2, "merges.txt")
+    for read in (Codes.read, Segmenter.from_codes):
+        with pytest.raises(InputError, match=r"merges\.txt has no merge that ends a word .* --no-end-of-word"):
+            read(path)
+    assert Codes.read(path, end_of_word=False) == Codes((("Ġ", "t"), ("h", "e"), ("Ġt", "he")), end_of_word=False)
+    assert Codes.read(path, end_of_word=True).end_of_word
+    assert Segmenter.from_codes(path, end_of_word=False, separator="").segment("Ġthe he") == ["Ġthe", "he"]
+    assert Segmenter.from_codes(path, end_of_word=True).segment("Ġthe") == ["Ġt@@", "h@@", "e"]
+
+
+def test_a_table_with_end_of_word_is_not_taken_for_one_without(write):
+    path = write("#version: 0.2\nt h\nth e</w>\n", "codes")
+    with pytest.raises(InputError, match=r"codes, line 3: the merge 'th e</w>' ends a word"):
+        Codes.read(path, 1, end_of_word=False)
+    assert Codes.read(path, 1).pairs == (("t", "h"),)  # what is left out is looked at, too
 
 
 def test_a_duplicate_counts_where_it_comes_first(write):
     path = write("#version: 0.2\na b\nc d\na b\n")
     with pytest.warns(UserWarning, match="line 4: the merge 'a b' stands in line 2 already; the first counts"):
-        codes = Codes.read(path)
+        codes = Codes.read(path, end_of_word=True)
     assert codes.ranks == {("a", "b"): 0, ("c", "d"): 1}
 
 
@@ -81,7 +102,7 @@ def test_vocabularies(write):
     with pytest.raises(InputError, match="no piece comes 9 times"):
         read_vocabulary(write("the 3\n"), 9)
     with pytest.raises(InputError, match="threshold needs a vocabulary"):
-        Segmenter.from_codes(write("a b\n"), vocabulary_threshold=3)
+        Segmenter.from_codes(write("a </w>\n"), vocabulary_threshold=3)
 
 
 def test_dictionaries(write):
@@ -171,4 +192,4 @@ def test_every_character_there_is(segmenter):
 def test_reading_warns_of_nothing_else(write):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Segmenter.from_codes(write("#version: 0.2\na b\nb a\n"))
+        Segmenter.from_codes(write("#version: 0.2\na b\nb a</w>\n"))

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -105,6 +106,49 @@ def test_eos(corpus, segmenter, dictionary, sampler):
     assert with_eos.tokens(5, **KEY).tolist() == [*sampler.tokens(5, **KEY).tolist(), 2]
 
 
+def test_eos_of_the_dictionary(corpus, segmenter, dictionary):
+    """A dictionary with an eos ends sentences with it, unless another or none is asked for."""
+    ending = Dictionary(dictionary.ids, unk=3, eos=2)
+    for make in (
+        lambda dictionary, **eos: corpus.sampler(segmenter, dictionary, 0.1, **eos),
+        lambda dictionary, **eos: corpus.distribution_sampler(whole_word, dictionary, **eos),
+        lambda dictionary, **eos: corpus.sentence_distribution_sampler(
+            lambda words: {tuple(words): 1.0}, dictionary, **eos
+        ),
+    ):
+        bare = make(dictionary).tokens(5, **KEY).tolist()
+        assert make(ending).tokens(5, **KEY).tolist() == [*bare, 2]
+        assert make(ending, eos=1).tokens(5, **KEY).tolist() == [*bare, 1]
+        assert make(ending, eos=None).tokens(5, **KEY).tolist() == bare
+        assert make(dictionary, eos=2).tokens(5, **KEY).tolist() == [*bare, 2]
+
+
+def test_one_sentence_that_is_not_there_is_the_same_error(corpus, sampler):
+    for wrong in (-1, len(sampler), np.int64(-1)):
+        messages = set()
+        for ask in (
+            partial(sampler.tokens, wrong, **KEY),
+            partial(sampler.tokens, [wrong], **KEY),
+            partial(sampler.lengths, [wrong], **KEY),
+            partial(corpus.sentence, wrong),
+        ):
+            with pytest.raises(IndexError) as caught:
+                ask()
+            assert isinstance(caught.value, InputError)
+            messages.add(str(caught.value))
+        assert messages == {f"no such sentence: {wrong}; the corpus has {len(sampler)}, numbered from 0"}
+
+
+def test_a_pickled_corpus_is_found_from_elsewhere(tmp_path, monkeypatch):
+    (tmp_path / "text").write_text("one two\n")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    corpus = Corpus("text")
+    assert str(corpus.path) == "text"
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert pickle.loads(pickle.dumps(corpus)).sentence(0) == ["one", "two"]
+
+
 def test_selections(sampler):
     epoch = sampler.tokens(**KEY)
     sentences = [epoch.ids[a:b].tolist() for a, b in pairwise(epoch.offsets)]
@@ -113,11 +157,12 @@ def test_selections(sampler):
         part = sampler.tokens(chosen, **KEY)
         assert [part.ids[a:b].tolist() for a, b in pairwise(part.offsets)] == [sentences[i] for i in chosen]
         assert sampler.lengths(chosen, **KEY).tolist() == [lengths[i] for i in chosen]
-    for wrong in (range(len(sampler) + 1), [len(sampler)], [-1], range(-3, 2)):
-        with pytest.raises(IndexError):
-            sampler.tokens(wrong, **KEY)
-    with pytest.raises(InputError):
-        sampler.tokens(len(sampler), **KEY)
+    for wrong in (range(len(sampler) + 1), [len(sampler)], [-1], range(-3, 2), np.array([2**64 - 1], np.uint64)):
+        for error in (IndexError, InputError):
+            with pytest.raises(error, match=r"no such sentence: .*; the corpus has "):
+                sampler.tokens(wrong, **KEY)
+            with pytest.raises(error, match=r"no such sentence: .*; the corpus has "):
+                sampler.lengths(wrong, **KEY)
     for wrong in ([1.5], np.array([True, False]), [[1]], ["1"]):
         with pytest.raises(InputError, match="whole numbers"):
             sampler.lengths(wrong, **KEY)

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -84,6 +85,59 @@ def test_with_a_vocabulary(seed):
         assert_equals_reference(codes, word, PS[(seed + length) % len(PS)], vocabulary)
 
 
+def without_end(codes):
+    """The same merges for words that have no mark at their end."""
+    pairs = ((left.replace("</w>", ""), right.replace("</w>", "")) for left, right in codes.pairs)
+    return Codes(tuple(pair for pair in dict.fromkeys(pairs) if all(pair)), end_of_word=False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_without_end_of_word(seed):
+    codes = without_end(dense_codes(seed, "abc"[: 2 + seed % 2], 12 + seed))
+    rng = random.Random(seed)
+    pieces = sorted({left + right for left, right in codes.pairs} | {"a", "b"})
+    vocabulary = {piece + rng.choice(["@@", ""]) for piece in rng.sample(pieces, len(pieces) // 2)}
+    for length in (1, 2, 3, 5, 8):
+        word = "".join(rng.choice("abc") for _ in range(length))
+        assert_equals_reference(codes, word, PS[(seed + length) % len(PS)])
+        assert_equals_reference(codes, word, PS[(seed + length) % len(PS)], vocabulary)
+
+
+def test_without_end_of_word_the_mark_is_text():
+    codes = Codes((("<", "/"), ("</", "w"), ("</w", ">"), ("a", "</w>")), end_of_word=False)
+    for word in ("</w>", "a</w>", "a</w>a</w>"):
+        for p in (0.0, 0.3):
+            assert_equals_reference(codes, word, p)
+    assert Segmenter(codes).segment("a</w>a") == ["a</w>@@", "a"]
+
+
+def gpt2_bpe(word, ranks):
+    """BPE as GPT-2's encoder.py has it."""
+    word = tuple(word)
+    while len(word) > 1:
+        first, second = min(pairwise(word), key=lambda pair: ranks.get(pair, float("inf")))
+        if (first, second) not in ranks:
+            break
+        new, i = [], 0
+        while i < len(word):
+            if word[i : i + 2] == (first, second):
+                new.append(first + second)
+                i += 2
+            else:
+                new.append(word[i])
+                i += 1
+        word = tuple(new)
+    return list(word)
+
+
+def test_without_end_of_word_plain_bpe_is_gpt2s(codes, words):
+    codes = without_end(codes)
+    segmenter = Segmenter(codes, separator="")
+    ranks = codes.ranks
+    for word in [*words[:2000], *REPEATED]:
+        assert segmenter.segment(word) == gpt2_bpe(word, ranks)
+
+
 def test_glossaries_divide_the_distribution(codes):
     segmenter = Segmenter(codes, glossaries=["USA"])
     whole = segmenter.distribution("theUSAthe", 0.3)
@@ -151,9 +205,11 @@ def chi_square(counts: Counter, exact: dict, draws: int) -> float:
 def test_direct_simulation_fits(segmenter, words, p):
     draws = 20_000
     values = []
-    for word in [*REPEATED, *words[300:310], *words[3000:3010]]:
+    for number, word in enumerate([*REPEATED, *words[300:310], *words[3000:3010]]):
         core = _core.Word(word, [])
-        counts = Counter(tuple(_core.draw(segmenter._merges, core, p, _core.Key(11, 0, 0, n), 0)) for n in range(draws))
+        # Each word has an epoch of its own: with the same bits for all of them the p-values would not be independent.
+        keys = (_core.Key(11, number, 0, n) for n in range(draws))
+        counts = Counter(tuple(_core.draw(segmenter._merges, core, p, key, 0)) for key in keys)
         values.append(chi_square(counts, segmenter.distribution(word, p), draws))
     assert min(values) > 1e-4
     assert stats.kstest([v for v in values if v < 1], "uniform").pvalue > 1e-3

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import multiprocessing
 import pickle
 import subprocess
 import sys
@@ -42,6 +43,76 @@ def test_the_same_key_draws_the_same_and_every_part_of_it_matters(segmenter, eng
     assert drawn == segmenter.segment(line, **key)
     for name, other in (("seed", 2), ("epoch", 3), ("side", 1), ("sentence", 5), ("seed", 2**64 - 1)):
         assert segmenter.segment(line, **{**key, name: other}) != drawn
+
+
+# Without a seed. 50 words that are drawn alike are no accident.
+FIFTY = " ".join(["statement"] * 50)
+
+
+def draw_three(segmenter):
+    return [segmenter.process_line(FIFTY, 0.3) for _ in range(3)]
+
+
+def test_without_a_seed_every_call_draws_anew(segmenter):
+    block = FIFTY.encode()
+    for draw in (
+        lambda: tuple(segmenter.segment(FIFTY, 0.3)),
+        lambda: segmenter.process_line(FIFTY, dropout=0.3),
+        lambda: segmenter.stream(0.3).text(block),
+        lambda: segmenter.stream(0.3, dictionary=Dictionary({"s@@": 4}, unk=3)).ids(block)[0].tobytes(),
+    ):
+        assert len({draw() for _ in range(5)}) == 5
+    assert len({segmenter.process_line(FIFTY) for _ in range(5)}) == 1
+
+
+def test_seeding_the_calls_without_a_seed(codes):
+    """After seed(n), line k is drawn as sentence k of seed n, whatever else is segmented in between."""
+    segmenter, other = Segmenter(codes), Segmenter(codes)
+    segmenter.seed(7)
+    drawn = []
+    for _ in range(3):
+        drawn.append(segmenter.process_line(FIFTY, 0.3))
+        segmenter.process_line(FIFTY)
+        segmenter.stream().text(b"the")
+        segmenter.segment(FIFTY, 0.3, 8)
+        other.segment(FIFTY, 0.3)
+    assert drawn == [segmenter.process_line(FIFTY, 0.3, 7, sentence=n) for n in range(3)]
+    blocks = []
+    for _ in range(2):
+        segmenter.seed(7)
+        blocks.append([segmenter.stream(0.3).text(FIFTY.encode()) for _ in range(2)])
+    assert blocks[0] == blocks[1]
+    assert blocks[0][0] != blocks[0][1]
+    segmenter.seed()
+    assert draw_three(segmenter) != drawn
+    with pytest.raises(InputError, match="the seed is a whole number"):
+        segmenter.seed(-1)
+
+
+def test_copies_and_workers_draw_on_their_own(codes):
+    """Neither a pickled copy nor a forked process repeats what its parent draws, seeded or not."""
+    segmenter = Segmenter(codes)
+    segmenter.seed(7)
+    copies = [pickle.loads(pickle.dumps(segmenter)) for _ in range(2)]
+    fork = multiprocessing.get_context("fork")
+    queue = fork.SimpleQueue()
+    workers = [fork.Process(target=lambda: queue.put(draw_three(segmenter))) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    forked = [queue.get() for _ in workers]
+    for worker in workers:
+        worker.join()
+    drawn = [line for three in [*map(draw_three, [segmenter, *copies]), *forked] for line in three]
+    assert len(drawn) == 15
+    assert len(set(drawn)) == 15
+
+
+def test_half_a_key_is_an_error(segmenter):
+    for part in ({"epoch": 1}, {"side": 1}, {"sentence": 1}):
+        with pytest.raises(InputError, match="name a draw together with a seed"):
+            segmenter.segment("the", 0.1, **part)
+    with pytest.raises(InputError, match="name a draw together with a seed"):
+        segmenter.stream(0.1).text(b"the\n", epoch=1)
 
 
 def test_equal_words_of_one_line_draw_independently(segmenter):
@@ -122,9 +193,8 @@ def test_pickle(segmenter, english):
 
 def test_import_is_light():
     """Neither numpy nor torch nor fairseq is imported with the package."""
-    code = (
-        "import sys, bpe_dropout; print([m for m in ('numpy', 'torch', 'fairseq', 'subword_nmt') if m in sys.modules])"
-    )
+    heavy = ("numpy", "torch", "fairseq", "subword_nmt", "importlib.metadata")
+    code = f"import sys, bpe_dropout; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
