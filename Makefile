@@ -16,8 +16,8 @@ export WORD P SEEDS TOKENS REPEATS # of a figure of merges, of a table of neighb
 .PHONY: help setup test test-newest check bench sanitize list plan report smoke-base clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
-	@echo '  make demo       text to scores with BPE and BPE-dropout, in a quarter of an hour; so with every target of the list'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@echo '  make demo         text to scores with BPE and BPE-dropout, in a quarter of an hour; so with every target of the list'
 
 setup: $(VENV)/.ready ## everything the project needs, in .venv
 
