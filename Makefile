@@ -13,11 +13,11 @@ OF_RUNS := $(if $(RUNS),--runs $(RUNS))
 export WORD P SEEDS TOKENS REPEATS # of a figure of merges, of a table of neighbours, of times
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check bench sanitize list plan report smoke-base clean
+.PHONY: help setup test test-newest check bench sanitize list plan report smoke-base clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
-	@echo '  make demo       text to scores with BPE and BPE-dropout, in a quarter of an hour; so with every target of the list'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@echo '  make demo         text to scores with BPE and BPE-dropout, in a quarter of an hour; so with every target of the list'
 
 setup: $(VENV)/.ready ## everything the project needs, in .venv
 
@@ -28,6 +28,9 @@ $(VENV)/.ready: $(SOURCES) scripts/setup.sh
 
 test: setup ## all tests
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+test-newest: setup ## the segmenter's tests on the newest Python of this machine
+	@sh scripts/test_newest_python.sh $(VENV)
 
 check: setup ## ruff and mypy
 	$(BIN)/ruff check .

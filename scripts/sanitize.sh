@@ -13,13 +13,8 @@ stdcxx=$("$compiler" -print-file-name=libstdc++.so)
 [ "$asan" != libasan.so ] || { echo "sanitize: $compiler has no address sanitizer; install GCC's libasan" >&2; exit 1; }
 
 echo "sanitize: building"
-# From a copy, so that neither this build nor the usual one takes the other's files for its own.
 rm -rf "$build" build/sanitize-source
-mkdir -p build/sanitize-source/bpe_dropout
-cp pyproject.toml setup.py README.md LICENSE build/sanitize-source
-mkdir -p build/sanitize-source/fairseq_plugins
-cp fairseq_plugins/*.py build/sanitize-source/fairseq_plugins
-cp -r bpe_dropout/core bpe_dropout/*.py bpe_dropout/*.pyi bpe_dropout/py.typed build/sanitize-source/bpe_dropout
+sh scripts/copy_package.sh build/sanitize-source
 BPE_DROPOUT_SANITIZE=1 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
   --target "$build" ./build/sanitize-source
 grep -q __asan_init "$build"/bpe_dropout/_core*.so || { echo "sanitize: the build is not sanitized" >&2; exit 1; }
