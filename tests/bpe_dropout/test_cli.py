@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -278,10 +279,10 @@ def test_progress_on_a_terminal_only(files):
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=slave)
     os.close(slave)
     assert process.stdin is not None
-    for _ in range(4):
+    deadline = time.monotonic() + 60
+    while not select.select([master], [], [], 0.3)[0] and time.monotonic() < deadline:
         process.stdin.write(b"the words\n" * 1000)
         process.stdin.flush()
-        time.sleep(0.6)
     process.stdin.close()
     shown = b""
     while True:
