@@ -70,7 +70,7 @@ def test_the_distribution(models, processor):
         assert [[piece.id for piece in one.pieces] for one in scored] == listed
         weights = [math.exp(0.1 * one.score) for one in scored]
         assert probabilities == pytest.approx([weight / sum(weights) for weight in weights], rel=1e-4)
-    sentence = "the statement is an expression of a class"
+    sentence = "the statement of several expressions is an expression of another class of statements"
     assert len(model.outcomes(sentence, 64, 0.1)[0]) == 64
     assert model.outcomes(sentence, 64, 0.0)[1] == pytest.approx([1 / 64] * 64)
     assert model.outcomes(sentence, 1, 0.1)[1] == [1.0]
@@ -80,7 +80,7 @@ def test_the_distribution(models, processor):
 def test_draws_fit_the_distribution(data, models, unit, tmp_path):
     """One sentence of two words, drawn as 20,000 sentences."""
     path = tmp_path / "train.en-xx.en"
-    path.write_text("set of\n" * 20_000)
+    path.write_text("statement expressions\n" * 20_000)
     dictionary = Dictionary.load(data / "dict.en.txt")
     model = UnigramModel(models["en"])
     text = UnigramText(path, model, dictionary, 8, 0.5, unit, 1 << 28, 2)
@@ -95,11 +95,11 @@ def test_draws_fit_the_distribution(data, models, unit, tmp_path):
         ]
 
     if unit == "sentence":
-        expected = Counter(dict(listed("set of")))
+        expected = Counter(dict(listed("statement expressions")))
     else:
         expected = Counter()
-        for first, p in listed("set"):
-            for second, q in listed("of"):
+        for first, p in listed("statement"):
+            for second, q in listed("expressions"):
                 expected[first + second] += p * q
     assert set(drawn) <= set(expected)
     likely = [one for one, p in expected.items() if p * 20_000 > 5]
