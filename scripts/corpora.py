@@ -81,7 +81,7 @@ class SourceFiles:
     files: dict[str, Any]
     pairs: Positive | None = None
     paper: Positive | None = None  # what the paper counts, where that is another number
-    tokenized: bool = False  # the source has tokenized it already, as Moses does
+    tokenized: bool = False  # the source has tokenized it, as Moses does: it is put together again when it is read
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,10 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Prepare:
-    normalize: bool = True
+    """What is done to all text. Punctuation is not normalised: references are not, and a system that never sees „ or –
+    could not write them (the references of newstest2014, normalised, score 96.4 BLEU against themselves in German)."""
+
+    normalize: bool = False
     tokenize: bool = True
     lowercase: bool = True
 

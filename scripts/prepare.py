@@ -1,17 +1,24 @@
 """Makes words of a plain text, as the paper does: python -m scripts.prepare RAW --languages en vi --output FOLDER
 
-Moses, by sacremoses: punctuation is normalised (--normalize), words are told from punctuation (--tokenize), letters are
-made small (--lowercase), on all cores. Chinese and Japanese words are not separated by it, as in the paper. Of the
+As Moses does it: punctuation is normalised (--normalize), words and punctuation are separated (--tokenize), text is
+lowercased (--lowercase), on all cores. Chinese and Japanese words are not separated by it, as in the paper. Of the
 training text, pairs with a side that is empty then are left out.
+
+A system writes such words, which are put together again and scored against the test text as it was. So the test text
+itself, prepared and put together, is scored, too, in each language with its tokenization of BLEU (--bleu): that is the
+ceiling, the score of a system that writes the references themselves. counts.json keeps it.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from sacrebleu.metrics import BLEU
+
 from bpe_dropout.data.making import prepare_text
 from bpe_dropout.data.preparation import Preparation
 from bpe_dropout.files import whole
+from bpe_dropout.lines import read_lines
 
 from .corpora import SPLITS
 from .stage import Reporter, Stage, read_json, write_json
@@ -24,19 +31,18 @@ def main() -> None:
     stage.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="where the words go")
     for step in ("normalize", "tokenize", "lowercase"):
         stage.add_argument(f"--{step}", action="store_true", help="see above")
-    stage.add_argument("--tokenized", nargs="*", default=[], metavar="SPLIT", help="splits that are tokenized already")
+    stage.add_argument("--bleu", nargs=2, default=["13a"] * 2, metavar="NAME", help="as SacreBLEU has it, of each")
     stage.add_argument("--processes", type=int, metavar="N", help="how many at once (default: all cores)")
     options = stage.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     counts = read_json(options.raw / "counts.json")
+    preparations = [
+        Preparation(language, options.normalize, options.tokenize, options.lowercase) for language in options.languages
+    ]
     for split in SPLITS:
         texts = []
-        for language in options.languages:
-            done = split in options.tokenized
-            steps = Preparation(
-                language, options.normalize and not done, options.tokenize and not done, options.lowercase
-            )
-            name = f"{split}.{language}"
+        for steps in preparations:
+            name = f"{split}.{steps.language}"
             with whole(options.output / name) as part:
                 prepare_text(options.raw / name, part, steps, Reporter(), options.processes)
             texts.append(options.output / name)
@@ -44,7 +50,21 @@ def main() -> None:
             counts[split]["left out when prepared"] = leave_out_empty(texts)
             counts[split]["pairs"] -= counts[split]["left out when prepared"]
         print(f"{options.output} {split}: {counts[split]['pairs']} pairs", flush=True)
+    counts["test"]["ceiling"] = {
+        steps.language: round(ceiling(read_lines(options.raw / f"test.{steps.language}", "text"), steps, bleu), 2)
+        for steps, bleu in zip(preparations, options.bleu, strict=True)
+    }
     write_json(options.output / "counts.json", counts)
+
+
+def ceiling(references: list[str], preparation: Preparation, tokenization: str) -> float:
+    """The BLEU of references, prepared and put together again, against themselves; lowercased, as systems are scored.
+
+    Capitals do not matter here: where text is not lowercased, both sides have the same ones.
+    """
+    restored = [preparation.restore(preparation.prepare(line)) for line in references]
+    found: float = BLEU(lowercase=True, tokenize=tokenization).corpus_score(restored, [references]).score
+    return found
 
 
 def leave_out_empty(paths: list[Path]) -> int:

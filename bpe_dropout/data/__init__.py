@@ -3,6 +3,7 @@
 folder         the folder that a training reads
 making         makes one, from plain text or from text that is segmented already; `bpe-dropout data` and `convert`
 preparation    how raw text becomes words, and words text again
+moses          the same as Moses' scripts do it: words and punctuation, escapes
 vocabulary     dictionaries of pieces
 texts          a text as a method sees it: plain, or drawn
 pairs          the source or target of all sentence pairs, and batches of them, padded

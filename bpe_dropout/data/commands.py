@@ -20,7 +20,7 @@ def add_commands(commands: Any) -> None:
         "  bpe-dropout data --source-lang en --target-lang de --trainpref corpus/train \\\n"
         "      --validpref corpus/dev --codes codes --destdir DATA\n\n"
         "reads corpus/train.en and so on. Text is taken as it is, words with spaces between them, unless --normalize,\n"
-        "--tokenize or --lowercase is given: raw text is then prepared so, here and in interactive use later.",
+        "--unescape, --tokenize or --lowercase is given: raw text is then prepared so, here and in interactive use.",
         formatter_class=PLAIN,
     )
     add_texts(data, list(METHODS.values()))
@@ -110,5 +110,8 @@ def add_dictionary(parser: argparse.ArgumentParser) -> None:
 
 def add_preparation(parser: argparse.ArgumentParser, note: str) -> None:
     parser.add_argument("--normalize", action="store_true", help="normalise punctuation as Moses does" + note)
-    parser.add_argument("--tokenize", action="store_true", help="tokenize as Moses does" + note)
+    parser.add_argument(
+        "--unescape", action="store_true", help="of text that Moses has tokenized: &apos; becomes ' and so on" + note
+    )
+    parser.add_argument("--tokenize", action="store_true", help="tokenize as Moses does, without escapes" + note)
     parser.add_argument("--lowercase", action="store_true", help="lowercase" + note)

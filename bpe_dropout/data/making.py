@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ from ..lines import decode_lines
 from ..methods import METHODS, Method, bpe, method_of
 from ..progress import Progress
 from .folder import DataFolder
-from .preparation import RECORD, Preparation, write_preparation
+from .moses import escapes
+from .preparation import RECORD, STEPS, Preparation, write_preparation
 from .vocabulary import count_pieces, dictionary_entries, read_corpus
 
 SPLITS = ("train", "valid", "test")
@@ -90,7 +92,7 @@ def given(options: argparse.Namespace, role: str, method: Method) -> str | None:
 
 
 def preparation(options: argparse.Namespace, language: str) -> Preparation:
-    return Preparation(language, options.normalize, options.tokenize, options.lowercase)
+    return Preparation(language, **{step: getattr(options, step) for step in STEPS if step != "escape"})
 
 
 def texts(options: argparse.Namespace) -> Iterator[tuple[Path, str, str]]:
@@ -159,7 +161,7 @@ def new_folder(options: argparse.Namespace) -> Iterator[Path]:
 
 def finish(options: argparse.Namespace, folder: Path, methods: Mapping[str, Method]) -> None:
     """What segments, the record of the preparation and dictionaries; and a word on what was made."""
-    write_preparation(folder, *(preparation(options, language) for language in languages(options)))
+    write_preparation(folder, *(recorded(options, folder, language) for language in languages(options)))
     made = DataFolder(folder, *languages(options))
     for split in SPLITS:
         if prefix := getattr(options, f"{split}pref"):
@@ -182,6 +184,19 @@ def finish(options: argparse.Namespace, folder: Path, methods: Mapping[str, Meth
         if named := getattr(options, f"{role}dict"):
             shutil.copyfile(named, folder / f"dict.{language}.txt")
     write_dictionaries(options, made)
+
+
+def recorded(options: argparse.Namespace, folder: Path, language: str) -> Preparation:
+    """What the folder says of its text. Text that was tokenized elsewhere has Moses' escapes or has none: it shows."""
+    steps, text = preparation(options, language), DataFolder(folder, *languages(options)).text("train", language)
+    lines = enumerate(read_lines(text), 1)
+    found = next(((number, escape) for number, line in lines for escape in escapes(line)), None)
+    if found:
+        print(
+            f"warning: {options.trainpref}.{language}, line {found[0]}: {found[1]} is an escape of Moses, and dropout "
+            "breaks it into characters. To avoid that, make the folder of text without escapes: --unescape does it"
+        )
+    return replace(steps, escape=steps.tokenize and found is not None)
 
 
 def copy_learned(options: argparse.Namespace, folder: Path, method: Method, role: str, language: str) -> None:

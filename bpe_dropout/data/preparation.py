@@ -1,11 +1,13 @@
 """How raw text becomes the words of a data folder, and how words become text again.
 
-    {"en": {"normalize": true, "tokenize": true, "lowercase": true}}
+    {"en": {"normalize": false, "unescape": false, "tokenize": true, "escape": false, "lowercase": true}}
 
-stands in the folder's preparation.json. Training and `fairseq-generate` read words as they are; raw input
-(`fairseq-interactive`, a model loaded in Python) is put through the same steps first, and what the model says is
-put together again. The steps are those of Moses, by sacremoses: punctuation is normalised, words and punctuation
-are separated and special characters escaped, letters are made small. Small letters stay small.
+is the folder's preparation.json. Training and `fairseq-generate` read words as they are; raw input
+(`fairseq-interactive`, a model loaded in Python) goes through the same steps first, in this order, and what the model
+writes is put together again. The steps are those of Moses (moses.py): punctuation is normalised, escapes (&apos;)
+become characters, words and punctuation are separated, characters are escaped; text is lowercased, and stays so.
+
+Folders made before "escape" was recorded have escaped words if they are tokenized, and are read so.
 """
 
 from __future__ import annotations
@@ -13,14 +15,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from ..errors import InputError
+from . import moses
 
-STEPS = ("normalize", "tokenize", "lowercase")
+STEPS = ("normalize", "unescape", "tokenize", "escape", "lowercase")
 RECORD = "preparation.json"
 
 
@@ -29,8 +29,8 @@ class Preparation:
     """The steps that a language's text goes through.
 
     >>> Preparation("en", tokenize=True, lowercase=True).prepare("It's done.")
-    'it &apos;s done .'
-    >>> Preparation("en", tokenize=True, lowercase=True).restore("it &apos;s done .")
+    "it 's done ."
+    >>> Preparation("en", tokenize=True, lowercase=True).restore("it 's done .")
     "it's done."
     """
 
@@ -38,39 +38,28 @@ class Preparation:
     normalize: bool = False
     tokenize: bool = False
     lowercase: bool = False
+    escape: bool = False
+    unescape: bool = False
 
     def prepare(self, line: str) -> str:
         if self.normalize:
-            line = self._normalizer.normalize(line)
+            line = moses.normalizer(self.language)(line)
+        if self.unescape:
+            line = moses.unescape(line)
         if self.tokenize:
-            line = self._tokenizer.tokenize(line, return_str=True)
+            line = moses.tokenizer(self.language)(line)
+        if self.escape:
+            line = moses.escape(line)
         return line.lower() if self.lowercase else line
 
     def restore(self, words: str) -> str:
-        return self._detokenizer.detokenize(words.split()) if self.tokenize else words
+        if self.escape:
+            words = moses.unescape(words)
+        return moses.detokenizer(self.language)(words) if self.tokenize else words
 
     @property
     def steps(self) -> dict[str, bool]:
         return {step: getattr(self, step) for step in STEPS}
-
-    @cached_property
-    def _normalizer(self) -> Any:
-        return sacremoses().MosesPunctNormalizer(self.language)
-
-    @cached_property
-    def _tokenizer(self) -> Any:
-        return sacremoses().MosesTokenizer(self.language)
-
-    @cached_property
-    def _detokenizer(self) -> Any:
-        return sacremoses().MosesDetokenizer(self.language)
-
-
-def sacremoses() -> Any:
-    try:
-        return import_module("sacremoses")
-    except ImportError:
-        raise InputError("text is prepared by sacremoses, which is not installed: pip install sacremoses") from None
 
 
 def read_preparation(folder: Path, language: str) -> Preparation:
@@ -87,7 +76,7 @@ def read_preparation(folder: Path, language: str) -> Preparation:
         step not in STEPS or not isinstance(done, bool) for step, done in steps.items()
     ):
         raise InputError(f'{path}: expected {{"{language}": {{"normalize": true, ...}}}} with {", ".join(STEPS)}')
-    return Preparation(language, **steps)
+    return Preparation(language, **{"escape": steps.get("tokenize", False), **steps})
 
 
 def write_preparation(folder: Path, *preparations: Preparation) -> None:

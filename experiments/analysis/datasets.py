@@ -1,5 +1,8 @@
 """The datasets (section 4.3, table 1): what configs/corpora says, the paper's numbers of sentences, and the counts of
 the prepared text. The measurement counts it: python -m experiments.analysis.datasets RUN --folder DATA --output FILE
+
+Where it is known (counts.json of scripts.prepare has it), the ceiling is beside them: the BLEU of the test text itself,
+prepared and put together again.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from bpe_dropout import InputError
 from scripts.corpora import SPLITS, CorpusConfig, read_corpora, read_count
 from scripts.paper import Agreement, Item, corpora_of, first_run
 from scripts.runs import Plan, Run, plan_run
+from scripts.stage import read_json
 
 from .document import Cell, ReportPart, Row, Table
 from .labels import short
@@ -20,7 +24,9 @@ from .results import Results
 def main() -> None:
     plan, options = begin("datasets", __doc__)
     found = {split: count(split, plan, options.folder) for split in SPLITS}
-    record("datasets", plan, options, {"corpus": plan.corpus.name, "subset": plan.run.subset, "pairs": found})
+    ceiling = read_json(options.counts)["test"].get("ceiling", {}) if options.counts else {}
+    content = {"corpus": plan.corpus.name, "subset": plan.run.subset, "pairs": found, "ceiling": ceiling}
+    record("datasets", plan, options, content)
 
 
 def count(split: str, plan: Plan, folder: Path) -> int:
@@ -33,24 +39,41 @@ def count(split: str, plan: Plan, folder: Path) -> int:
 
 
 COLUMNS = ["", "train", "dev", "test", "vocabulary", "batch", "p in BPE-dropout"]
+CEILING = "ceiling"
+CEILING_NOTE = (
+    "The ceiling is BLEU of the test text itself, prepared and put together again as a translation is, in each "
+    "language: what a system scores that writes the references themselves."
+)
 
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
     part = ReportPart(item.name, item.title, item.section, item.text.strip())
     corpora = read_corpora(configs)
-    counted = count_texts(own or [*results.names("datasets"), *results.names()], results)
+    names = own or [*results.names("datasets"), *results.names()]
+    counted, ceilings = count_texts(names, results), read_ceilings(names, results)
     paper = [] if own else corpora_of(item, configs)
     if paper:
         rows = [row_of(corpora[name], counted.get(name, {}), item.agreement, configs) for name in paper]
-        part.blocks.append(Table(item.name, f"{item.title} ({item.section})", COLUMNS, rows))
+        part.blocks.append(table_of(item.name, f"{item.title} ({item.section})", paper, rows, ceilings))
         part.fill = f"make fill-{item.name}" if part.missing else ""
     wanted = dict.fromkeys(plan_run(Run.parse(name), configs).corpus.name for name in own)
     others = [name for name in wanted or counted if name not in paper and name in corpora]
     if others:
         rows = [row_of(corpora[name], counted.get(name, {}), None, configs) for name in others]
         caption = item.title if own else f"{item.title}: corpora that are not the paper's"
-        part.blocks.append(Table(item.name if own else f"{item.name}-beside", caption, COLUMNS, rows))
+        part.blocks.append(table_of(item.name if own else f"{item.name}-beside", caption, others, rows, ceilings))
     return part
+
+
+def table_of(
+    name: str, caption: str, corpora: list[str], rows: list[Row], ceilings: dict[str, dict[str, float]]
+) -> Table:
+    """With a column for the ceilings, if there is one."""
+    if not any(corpus in ceilings for corpus in corpora):
+        return Table(name, caption, COLUMNS, rows)
+    for corpus, row in zip(corpora, rows, strict=True):
+        row.cells.append(Cell(" / ".join(f"{score:.1f}" for score in ceilings.get(corpus, {}).values())))
+    return Table(name, caption, [*COLUMNS, CEILING], rows, [CEILING_NOTE])
 
 
 def count_texts(names: list[str], results: Results) -> dict[str, dict[str, int]]:
@@ -63,6 +86,18 @@ def count_texts(names: list[str], results: Results) -> dict[str, dict[str, int]]
         elif result and not result["configuration"]["subset"]:
             counts = {split: result["text"][split]["pairs"] for split in SPLITS}
             found.setdefault(result["configuration"]["corpus"], counts)
+    return found
+
+
+def read_ceilings(names: list[str], results: Results) -> dict[str, dict[str, float]]:
+    """The ceilings of each corpus by language. Subsets have the test set of the whole, cased text its own."""
+    found: dict[str, dict[str, float]] = {}
+    for name in names:
+        measured, result = results.get(name, "datasets"), results.get(name)
+        corpus = measured["corpus"] if measured else result["configuration"]["corpus"] if result else ""
+        ceiling = (measured or {}).get("ceiling") or (result or {}).get("text", {}).get("test", {}).get("ceiling")
+        if ceiling:
+            found.setdefault(corpus, ceiling)
     return found
 
 

@@ -28,6 +28,8 @@ def begin(name: str, text: str | None, more: tuple[tuple[str, dict[str, Any]], .
     stage.add_argument("--folder", type=Path, required=True, metavar="DATA", help="its data folder")
     if MEASURES[name].model:
         stage.add_argument("--checkpoint", type=Path, required=True, metavar="FILE", help="its averaged checkpoint")
+    else:
+        stage.add_argument("--counts", type=Path, metavar="FILE", help="counts.json of its words")
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="the measurement")
     for option, settings in more:
         stage.add_argument(option, **settings)

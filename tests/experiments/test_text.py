@@ -68,6 +68,7 @@ def test_datasets_are_counted(results):
     )
     part = datasets.build(read_items()["table-datasets"], results, CONFIGS, [])
     (table,) = part.tables
+    assert table.columns[-1] == "p in BPE-dropout", "nothing is known of ceilings"
     first = table.rows[0].cells
     assert [cell.plain for cell in first[1:4]] == [
         "133166 (paper 133k, +166, agrees)",
@@ -78,6 +79,23 @@ def test_datasets_are_counted(results):
     assert [row.group for row in table.rows] == ["IWSLT15", "IWSLT15", "IWSLT17", "IWSLT17", "WMT14", "ASPEC"]
     assert len(part.not_run) == 15
     assert part.missing[0] == "make datasets.iwslt15.en-zh.bpe.base.seed1"
+
+
+def test_the_table_of_datasets_has_ceilings_where_they_are_known(results):
+    counts = {"train": 231713, "valid": 888, "test": 1205}
+    results.add(
+        "iwslt17.en-ar.bpe.base.seed1",
+        "datasets",
+        corpus="iwslt17.en-ar",
+        subset="",
+        pairs=counts,
+        ceiling={"en": 99.96, "ar": 99.51},
+    )
+    (table,) = datasets.build(read_items()["table-datasets"], results, CONFIGS, []).tables
+    assert table.columns[-1] == "ceiling"
+    assert {row.cells[0].text: row.cells[-1].text for row in table.rows}["En ↔ Ar"] == "100.0 / 99.5"
+    assert [row.cells[-1].text for row in table.rows].count("") == 5
+    assert table.notes[0].startswith("The ceiling is BLEU of the test text itself")
 
 
 def test_unknown_pieces_are_as_many_as_expected(text, few, few_codes):

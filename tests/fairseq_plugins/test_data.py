@@ -12,7 +12,7 @@ import pytest
 
 from bpe_dropout import Codes, InputError, Segmenter
 from bpe_dropout.data.folder import DataFolder
-from bpe_dropout.data.preparation import Preparation, read_preparation
+from bpe_dropout.data.preparation import Preparation, read_preparation, write_preparation
 from bpe_dropout.data.vocabulary import possible_pieces
 from bpe_dropout.methods import METHODS
 from tests.conftest import as_version_1, learn
@@ -171,10 +171,48 @@ def test_preparation_by_example():
     steps = Preparation("en", normalize=True, tokenize=True, lowercase=True)
     line = "“It’s done”, he said… A well-known (bad) one & more."
     words = steps.prepare(line)
-    assert words == "&quot; it &apos;s done , &quot; he said ... a well-known ( bad ) one &amp; more ."
+    assert words == '" it \'s done , " he said ... a well-known ( bad ) one & more .'
     assert steps.restore(words) == '"it\'s done," he said... a well-known (bad) one & more.'
     nothing = Preparation("en")
     assert nothing.prepare(line) == nothing.restore(line) == line
+
+
+def test_a_folder_from_before_escapes_were_recorded_is_escaped(tmp_path):
+    (tmp_path / "preparation.json").write_text(json.dumps({"en": {"tokenize": True}, "xx": {"lowercase": True}}))
+    steps = read_preparation(tmp_path, "en")
+    assert steps.prepare("It's [so]") == "It &apos;s &#91; so &#93;"
+    assert steps.restore("It &apos;s &#91; so &#93;") == "It's [so]"
+    assert read_preparation(tmp_path, "xx").prepare("It's") == "it's"
+    write_preparation(tmp_path, Preparation("en", tokenize=True))
+    assert read_preparation(tmp_path, "en").prepare("It's [so]") == "It 's [ so ]"
+
+
+def test_escaped_text_is_noticed_and_unescaped_if_asked(tmp_path):
+    for language in ("en", "xx"):
+        (tmp_path / f"train.{language}").write_text("it is\nit &apos;s &quot; so &quot;\n" * 20)
+    data = ["data", "-s", "en", "-t", "xx", "--trainpref", tmp_path / "train", "--merges", 10]
+    done = plugin(*data, "--destdir", tmp_path / "escaped")
+    assert "train.en, line 2: &apos; is an escape of Moses, and dropout breaks it" in done.out
+    plugin(*data, "--tokenize", "--already-prepared", "--destdir", tmp_path / "recorded")
+    assert read_preparation(tmp_path / "recorded", "en").prepare('"It') == "&quot; It"
+    done = plugin(*data, "--unescape", "--destdir", tmp_path / "unescaped")
+    assert "warning" not in done.out
+    assert (tmp_path / "unescaped" / "train.en-xx.en").read_text().splitlines()[:2] == ["it is", 'it \'s " so "']
+    assert read_preparation(tmp_path / "unescaped", "en").prepare("it &apos;s") == "it 's"
+
+
+def test_no_escape_is_broken_or_unknown(tmp_path):
+    """Raw text in, dropout on: apostrophes, quotes and brackets are pieces of the dictionary, or parts of them."""
+    line = "It's a \"good\" [one] & more, isn't it?"
+    for language in ("en", "xx"):
+        (tmp_path / f"train.{language}").write_text(f"{line}\n" * 20)
+    data = ["data", "-s", "en", "-t", "xx", "--trainpref", tmp_path / "train", "--merges", 40]
+    plugin(*data, "--tokenize", "--lowercase", "--vocabulary", "dropout", "--destdir", tmp_path / "DATA")
+    segmenter = Segmenter.from_codes(tmp_path / "DATA" / "codes.en")
+    words = (tmp_path / "DATA" / "train.en-xx.en").read_text().splitlines()[0]
+    drawn = {piece for seed in range(500) for piece in segmenter.segment(words, 0.5, seed)}
+    assert drawn <= set(load_symbols(tmp_path / "DATA" / "dict.en.txt"))
+    assert {piece for piece in drawn if set(piece) & set("'\"[]&;")} == {"'@@", "'s", "'t", '"', "[", "]", "&"}
 
 
 def test_a_broken_record(tmp_path):

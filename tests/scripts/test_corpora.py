@@ -271,6 +271,24 @@ def test_held_out_sentences_share_no_english_with_training(mine, tmp_path):
         assert all(one in pairs for one in zip(*sides, strict=True))
 
 
+def test_tokenized_text_is_put_together_part_by_part_and_before_it_is_held_out(mine, tmp_path):
+    """Training, dev and test text are alike, whatever their parts were, and references are untokenized."""
+    path = mine("xx: mine/xx}]", "xx: mine/xx, tokenized: true}, {format: lines, en: mine/raw.en, xx: mine/raw.xx}]")
+    more = "".join(f"  mine/raw.{language}: {{local: mine}}\n" for language in ("en", "xx"))
+    path.write_text(path.read_text().replace("downloads:\n", f"downloads:\n{more}"))
+    write_pairs(tmp_path, [(f"It &apos;s &quot; {n} &quot; , Sir .", f"{n} &amp; &lt; x &gt; !") for n in range(20)])
+    for language, line in (("en", "It's raw &apos; {}, Sir.\n"), ("xx", "{} ( x )\n")):
+        (tmp_path / "mine" / f"raw.{language}").write_text("".join(line.format(n) for n in range(20)))
+    extract(read_corpus(path), tmp_path, tmp_path / "raw")
+    for split, pairs in (("train", 35), ("valid", 2), ("test", 3)):
+        lines = [(tmp_path / "raw" / f"{split}.{language}").read_text().splitlines() for language in ("en", "xx")]
+        assert len(lines[0]) == pairs
+        for english, xx in zip(*lines, strict=True):
+            assert re.fullmatch(r"""It's "\d+", Sir\.|It's raw &apos; \d+, Sir\.""", english)
+            assert re.fullmatch(r"\d+ (& < x >!|\( x \))", xx)
+    assert {"raw" in line for line in (tmp_path / "raw" / "train.en").read_text().splitlines()} == {True, False}
+
+
 def test_what_is_held_out_does_not_hang_on_the_order():
     pairs = [(f"sentence {number}", "x") for number in range(50)]
     forth, back = hold_out(pairs, Held(5, 5)), hold_out(pairs[::-1], Held(5, 5))

@@ -78,6 +78,13 @@ def test_what_is_no_word_stays():
     assert found["misspelled"] > 100
 
 
+def test_what_follows_an_apostrophe_is_a_word_and_an_escape_is_left_as_it_is():
+    made = misspell_text(["it 's &apos;s &quot;"] * 2000, rate=0.1, seed=1)[0]
+    words = [set(column) for column in zip(*(line.split(" ") for line in made), strict=True)]
+    assert {"'s", "'", "s"} < words[1]
+    assert words[2:] == [{"&apos;s"}, {"&quot;"}]
+
+
 def test_draws_depend_on_the_seed_and_on_nothing_else(english):
     lines = english[:200]
     first, _ = misspell_text(lines, rate=0.1, seed=1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bpe_dropout import InputError
-from bpe_dropout.data.preparation import Preparation
+from bpe_dropout.data import moses
 from scripts.readers import READERS, catalogues
 from tests.conftest import read_gz
 
@@ -212,14 +212,16 @@ def test_the_official_xml(wit3, name, pairs):
 
 
 def test_the_official_xml_tokenized_is_stanfords_text(wit3, shared):
-    """configs/corpora/iwslt15.en-vi.yaml relies on it: it trains on the one, and tests on the other."""
+    """configs/corpora/iwslt15.en-vi.yaml says so: it trains on the one, and tests on the other."""
     different = total = 0
     for name in ("tst2012", "tst2013"):
         files = {language: f"IWSLT15.TED.{name}.en-vi.{language}.xml.gz" for language in ("en", "vi")}
         for language, lines in zip(("en", "vi"), zip(*read("wit3-xml", wit3, files), strict=True), strict=True):
             stanford = read_gz(shared / "iwslt15-envi-stanford" / f"{name}.{language}.gz")
-            ours = [Preparation(language, tokenize=True).prepare(line) for line in lines]
-            different += sum(one != other for one, other in zip(ours, stanford, strict=True))
+            tokenize = moses.tokenizer(language)
+            for line, theirs in zip(lines, stanford, strict=True):
+                ours = moses.escape(tokenize(line))
+                different += ours not in (theirs, theirs.removesuffix(".") + " .")  # Moses does so since 2018
             total += len(stanford)
     assert total == 5642
-    assert different <= 12
+    assert different <= 10

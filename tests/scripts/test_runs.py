@@ -51,7 +51,7 @@ def test_settings_that_a_name_changes():
     assert plan.vocabularies == {"en": 32000, "fr": 32000}
     assert plan.dropout == {"src": 0.3, "tgt": 0.0}
     assert plan.folder == "wmt14.en-fr.500k.cased.bpe.en32000-fr32000"
-    assert plan.preparation == {"normalize": True, "tokenize": True, "lowercase": False}
+    assert plan.preparation == {"normalize": False, "tokenize": True, "lowercase": False}
 
 
 def test_what_a_corpus_does_not_say_is_the_models():
