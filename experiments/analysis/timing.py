@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from bpe_dropout import InputError
-from scripts.generate import generate_arguments, one_device
+from scripts.devices import Devices, environment_of, one_device
+from scripts.generate import generate_arguments
 from scripts.machine import machine
 from scripts.runs import Plan
 from scripts.stage import Reporter
-from scripts.train import Devices, environment_of
 
 from .measurement import begin, record
 

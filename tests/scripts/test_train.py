@@ -16,22 +16,14 @@ import pytest
 
 from bpe_dropout import InputError
 from bpe_dropout.files import whole
+from scripts.arguments import launch, train_arguments
 from scripts.commands import run_logged
 from scripts.corpora import ROOT
+from scripts.devices import Devices, environment_of, find_devices, ranks_of, shape_batch
+from scripts.history import History, converged
 from scripts.runs import Run, plan_run
 from scripts.stage import write_json
-from scripts.train import (
-    Devices,
-    History,
-    check_settings,
-    converged,
-    environment_of,
-    find_devices,
-    launch,
-    ranks_of,
-    shape_batch,
-    train_arguments,
-)
+from scripts.train import check_settings
 
 IWSLT = plan_run(Run.parse("iwslt15.en-zh.bpe-dropout.base.seed3"))
 
