@@ -42,6 +42,8 @@ def run_logged(
     busy = f"this is being done already, by another process, which holds {held}"
     with locked(held, busy) as lock, log.open("ab") as out, log.open("rb") as seen:
         seen.seek(0, os.SEEK_END)
+        if ends_in_a_line(log):  # of a process that was killed
+            out.write(b"\n")
         out.write(f"$ {' '.join(command)}\n".encode())
         out.flush()
         with contextlib.ExitStack() as stack:
@@ -62,6 +64,13 @@ def run_logged(
     if not enough and process.returncode != 0:
         raise InputError(f"{command[0]} failed with {process.returncode}. The end of {log}:\n{end_of(log)}")
     return enough
+
+
+def ends_in_a_line(log: Path) -> bool:
+    """Whether the last line of a log has no end."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 1))
+        return file.read() not in (b"", b"\n")
 
 
 def follow(

@@ -4,8 +4,9 @@ RUN is a name such as iwslt15.en-vi.bpe-dropout.base.seed1 (see scripts/runs.py)
 and the log (train.log) go to FOLDER, and at the end training.json. Killed at any moment, the next call goes on.
 
 The number of source tokens in a batch is the corpus's, on however many GPUs there are: gradients are accumulated.
-Training ends at the paper's number of updates, or when dev BLEU has not become better for a while (`converged`).
-That is decided here, from the log, and not by fairseq's --patience, which forgets what it has seen in a restart.
+Training ends at the paper's number of updates, or when neither dev BLEU nor dev loss has become better for a while
+(`converged`). That is decided here, from the log, and not by fairseq's --patience, which forgets what it has seen in
+a restart.
 
 GPUS=N takes N GPUs (default: all there are). In a job of Slurm, NODES=N takes so many nodes, a process for each GPU.
 """
@@ -55,7 +56,7 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices) -> None:
 
     def end() -> int | None:
         """After how many updates the training is at its end, if it is, and its last checkpoint is written."""
-        updates = converged(history.bleu, model.patience, model.patience_share)
+        updates = converged(history.bleu, history.loss, model.patience, model.patience_share)
         if updates is None and plan.updates in history.bleu:
             updates = plan.updates
         return updates if any(number_of(path.name) == updates for path in output.iterdir()) else None
@@ -130,8 +131,9 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
     record = {
         "run": plan.run.name,
         "updates": updates,
-        "stopped": "at the limit" if updates == plan.updates else "by dev BLEU",
+        "stopped": "at the limit" if updates == plan.updates else "by dev BLEU and loss",
         "dev bleu": {str(key): history.bleu[key] for key in sorted(history.bleu) if key <= updates},
+        "dev loss": {str(key): history.loss[key] for key in sorted(history.loss) if key <= updates},
         "best dev bleu": {"updates": best, "bleu": history.bleu[best]},
         "checkpoints": chosen,
         "batch": {
@@ -141,7 +143,7 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
         "length ratios": {"src": logged(history, "src_ratio"), "tgt": logged(history, "tgt_ratio")},
         "unk shares": {"src": logged(history, "src_unk"), "tgt": logged(history, "tgt_unk")},
         "pairs skipped for their length": logged(history, "skipped"),
-        "seconds": sum(history.walls),  # validations and checkpoints, too
+        "seconds": history.seconds,  # of all calls; starting, validations and checkpoints, too
         "epochs": float(history.last.get("update", history.epoch.get("epoch", 0))),
         "devices": {**vars(devices), "ranks": ranks, "update freq": times, "fp16": bool(devices.gpus)},
         "fairseq-train": without_place(arguments),
