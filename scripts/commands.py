@@ -31,11 +31,12 @@ def run_logged(
     environment: Mapping[str, str] | None = None,
     output: Path | None = None,
     tick: Callable[[], None] = lambda: None,
+    keep: Sequence[int] = (),
 ) -> bool:
     """Runs a command; `watch` sees each line of its log, and may say that it is enough. True if it did.
 
     `tick` is called several times a second, to show progress. Standard error goes to the log, and standard output too,
-    or to `output`.
+    or to `output`. Locks to `keep` are held for as long as the command lives.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     held = log.with_suffix(".lock")
@@ -55,7 +56,7 @@ def run_logged(
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
                 preexec_fn=die_with_parent,
-                pass_fds=(lock,),
+                pass_fds=(lock, *keep),
             )
             try:
                 enough = follow(process, seen, watch, tick)

@@ -1,6 +1,8 @@
 """What a training or a translation runs on, and how a batch is shared among it.
 
-GPUS=N takes N GPUs (default: all there are). In a job of Slurm, NODES=N takes so many nodes, a process for each GPU.
+GPUS=N takes N GPUs for each run (1, if there is any; 0: the CPU). On one machine, as many runs go at once as there are
+GPUs for, each on GPUs of its own (scripts/slots.py). In a job of Slurm, NODES=N takes so many nodes, a process for each
+GPU.
 """
 
 from __future__ import annotations
@@ -9,11 +11,13 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from bpe_dropout import InputError
 
 from .corpora import ROOT
 from .runs import Plan
+from .slots import take_gpus
 
 SMALLEST = 1000  # source tokens that a GPU is given at least: a sentence must fit
 
@@ -32,6 +36,38 @@ class Devices:
         return max(1, self.gpus, self.tasks) * self.nodes
 
 
+NUMBERS = ("GPUS", "NODES", "TASKS", "TASK_CORES", "CORES", "MAX_MINUTES")
+
+
+def read_numbers(environment: Mapping[str, str]) -> dict[str, int | None]:
+    """What the user asks for by variables; None where nothing is said.
+
+    >>> read_numbers({"GPUS": "2", "NODES": ""})["GPUS"]
+    2
+    """
+    for name in NUMBERS:
+        if (value := environment.get(name, "")) and not value.isdecimal():
+            raise InputError(f"{name} is a number, not {value}")
+    return {name: int(environment[name]) if environment.get(name) else None for name in NUMBERS}
+
+
+def count_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> int:
+    """How many GPUs of this machine may be used, found out without torch, which takes seconds to import."""
+    if (named := environment.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return len(named.split(",")) if named else 0
+    nvidia = [path for path in devices.glob("nvidia*") if path.name.removeprefix("nvidia").isdecimal()]
+    return len(nvidia) or (len([*devices.glob("dri/renderD*")]) if (devices / "kfd").exists() else 0)
+
+
+def runs_at_once(there: int, gpus: int | None) -> int:
+    """How many runs have GPUs of their own at the same time, where each takes so many (None: one).
+
+    >>> runs_at_once(8, None), runs_at_once(8, 2), runs_at_once(8, 3), runs_at_once(1, 2), runs_at_once(0, None)
+    (8, 4, 2, 1, 1)
+    """
+    return max(1, there // (gpus or 1))
+
+
 def find_devices(environment: Mapping[str, str], there: int | None = None) -> Devices:
     """What the environment asks for, of what is there. Slurm's own variables do not all reach its jobs."""
     if there is None:
@@ -39,13 +75,8 @@ def find_devices(environment: Mapping[str, str], there: int | None = None) -> De
 
         there = torch.cuda.device_count()
     slurm = "SLURM_JOB_ID" in environment
-    wanted = {}
-    for name in ("GPUS", "NODES", "TASKS", "TASK_CORES"):
-        value = environment.get(name, "")
-        if value and not value.isdigit():
-            raise InputError(f"{name} is a number, not {value}")
-        wanted[name] = int(value) if value else None
-    gpus = there if wanted["GPUS"] is None else wanted["GPUS"]
+    wanted = read_numbers(environment)
+    gpus = min(1, there) if wanted["GPUS"] is None else wanted["GPUS"]
     if gpus > there:
         raise InputError(
             f"{gpus} GPUs were asked for, and torch sees {there}. If there are more, this torch may be a build for "
@@ -57,10 +88,11 @@ def find_devices(environment: Mapping[str, str], there: int | None = None) -> De
 
 
 def one_device() -> Devices:
-    """A GPU, if there is one and GPUS is not 0."""
-    asked = os.environ.get("GPUS", "")
-    found = find_devices({"GPUS": min(asked, "1")} if asked else {})
-    return Devices(gpus=min(1, found.gpus))
+    """A GPU, if there is one and GPUS is not 0; this process has it to itself until it ends."""
+    asked = read_numbers(os.environ)["GPUS"]
+    devices = Devices(gpus=find_devices({} if asked is None else {"GPUS": str(min(1, asked))}).gpus)
+    take_gpus(devices.gpus)
+    return devices
 
 
 def shape_batch(batch: int, ranks: int, at_once: int) -> tuple[int, int, int]:

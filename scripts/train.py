@@ -8,7 +8,8 @@ Training ends at the paper's number of updates, or when neither dev BLEU nor dev
 (`converged`). That is decided here, from the log, and not by fairseq's --patience, which forgets what it has seen in
 a restart.
 
-GPUS=N takes N GPUs (default: all there are). In a job of Slurm, NODES=N takes so many nodes, a process for each GPU.
+GPUS=N takes N GPUs (1, if there is any; 0: the CPU), which nobody else has (scripts/slots.py). In a job of Slurm,
+NODES=N takes so many nodes, a process for each GPU.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import math
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import fairseq_plugins.averaging as averaging
@@ -29,9 +31,11 @@ from .arguments import launch, train_arguments, without_place
 from .commands import exit_on_signals, run_logged
 from .devices import Devices, environment_of, find_devices, name_devices, ranks_of
 from .download import checksum
+from .finished import restore_training
 from .history import History, converged, describe, logged, read_log
 from .machine import machine, versions
 from .runs import Plan
+from .slots import take_gpus
 from .stage import Reporter, Stage, plan_of, read_json, write_json
 
 
@@ -43,10 +47,12 @@ def main() -> None:
     options = stage.parse_args()
     exit_on_signals()
     plan = plan_of(options)
-    train(plan, options.folder, options.output, find_devices(os.environ))
+    devices = find_devices(os.environ)
+    locks = take_gpus(ranks_of(plan, devices)[0] if devices.gpus else 0)
+    train(plan, options.folder, options.output, devices, locks)
 
 
-def train(plan: Plan, folder: Path, output: Path, devices: Devices) -> None:
+def train(plan: Plan, folder: Path, output: Path, devices: Devices, locks: Sequence[int] = ()) -> None:
     output.mkdir(parents=True, exist_ok=True)
     log, model = output / "train.log", plan.model
     history, report = History(), Reporter()
@@ -69,6 +75,8 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices) -> None:
         report.show(describe(plan, history, log))
 
     check_settings(plan, folder, output / "settings.json")
+    if restore_training(plan, output, output / "training.json"):
+        return
     if end() is None and plan.updates in history.bleu:
         number_the_last(output, plan.updates)
     arguments = train_arguments(plan, folder, output, devices)
@@ -78,7 +86,8 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices) -> None:
             f"{plan.run.name}: trains on {name_devices(devices)}, at most {plan.updates} updates; log: {log}",
             flush=True,
         )
-        run_logged(launch(arguments, devices, ranks), log, watch, environment_of(plan, devices, ranks), tick=tick)
+        command, environment = launch(arguments, devices, ranks), environment_of(plan, devices, ranks)
+        run_logged(command, log, watch, environment, tick=tick, keep=locks)
     report.clear()
     updates = end()
     if updates is None:
@@ -147,6 +156,7 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
         "epochs": float(history.last.get("update", history.epoch.get("epoch", 0))),
         "devices": {**vars(devices), "ranks": ranks, "update freq": times, "fp16": bool(devices.gpus)},
         "fairseq-train": without_place(arguments),
+        "data": read_json(output / "settings.json")["data"],
         "versions": versions(),
         "machine": machine(),
     }

@@ -1,6 +1,7 @@
 """The whole graph, by the commands that users have, on a few hundred pairs and with a tiny model: killed in the middle,
 gone on with, and on a real Slurm. The corpus is a user's own two files, with the YAML file that the README shows."""
 
+import hashlib
 import html
 import json
 import os
@@ -70,7 +71,7 @@ class Work:
         return subprocess.Popen(
             [sys.executable, "-m", "scripts.reproduce", command, target, *arguments],
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "KEEP_CHECKPOINTS": "1", **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -119,7 +120,14 @@ def finished(work, killed) -> str:
 def test_a_plan_does_nothing(work):
     out = work.call("plan", "mine-en-de")
     assert re.search(r"train\s+2\n", out)
-    assert f"{RUNS[1]}: vocabulary en 300 / de 300, p 0.1 / 0.1, batches of 2000 source tokens, at most 70" in out
+    assert out.count("Job stats") == 1
+    assert "Reasons" not in out
+    assert "Provided" not in out
+    assert (
+        f"{RUNS[0]}: vocabulary en 300 / de 300, subword regularization of both sides, l = 64 for each word, alpha"
+        in out
+    )
+    assert f"{RUNS[1]}: vocabulary en 300 / de 300, BPE-dropout, p = 0.1 (source) and 0.1 (target), batches of" in out
     assert not (work.made / "experiments").exists()
 
 
@@ -268,6 +276,10 @@ def test_a_result(work, finished, name):
     assert result["configuration"] == json.loads(json.dumps(plan.settings()))
     assert result["updates"] == 70
     assert {"length ratios", "unk shares", "versions", "machine", "text", "vocabularies"} <= set(result)
+    data = work.made / "data" / "folders" / plan.folder
+    for file in ("train.en-de.en", "valid.en-de.de", "dict.en.txt"):
+        assert result["training"]["data"][file] == hashlib.sha256((data / file).read_bytes()).hexdigest()
+    assert result["machine"]["cuda"] == torch.version.cuda
     assert result["versions"]["sacrebleu"] == sacrebleu.__version__
     assert result["training"]["seconds"] > 0
     assert value_of(result["generation"]["fairseq-generate"], "--beam") == "4"
@@ -376,6 +388,18 @@ def test_a_stage_that_fails_says_why_and_loses_nothing(work, finished):
     out = work.call("run", "mine-en-de", code=1)
     assert "was begun with other settings or data (data). To train anew, remove that folder" in out
     text.write_text(whole)
+
+
+def test_several_seeds(work):
+    plan = work.call("plan", "mine-en-de", "--seed", "1", "2", "3")
+    for seed in (1, 2, 3):
+        assert f"mine.en-de.unigram.tiny.seed{seed}: " in plan
+    assert re.search(r"train\s+[456]\n", plan)
+    assert re.search(r"compare\s+[23]\n", plan)
+
+
+def test_a_number_that_is_none(work):
+    assert work.call("plan", "mine-en-de", GPUS="x", code=1) == "error: GPUS is a number, not x\n"
 
 
 def test_a_file_that_is_not_there_is_asked_for(work, tmp_path):

@@ -99,7 +99,9 @@ def test_a_training_sees_the_gpus_that_it_uses_alone(monkeypatch):
 
 def test_devices():
     slurm = {"SLURM_JOB_ID": "7", "TASK_CORES": "2"}
-    assert find_devices({}, there=3) == Devices(3)
+    assert find_devices({}, there=3) == Devices(1), "the others are for other runs"
+    assert find_devices({}, there=0) == Devices(0)
+    assert find_devices({"GPUS": "3"}, there=3) == Devices(3)
     assert find_devices({"GPUS": "1"}, there=3) == Devices(1)
     assert find_devices({"TASKS": "2"}, there=0).tasks == 0, "outside of Slurm there is nobody to start them"
     assert find_devices({**slurm, "GPUS": "4", "NODES": "2"}, there=4) == Devices(4, 2, 4, cores=2)
