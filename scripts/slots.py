@@ -19,7 +19,7 @@ from .stage import Reporter
 FOLDER = Path(tempfile.gettempdir()) / "bpe-dropout-gpus"
 
 
-def take_gpus(count: int) -> list[int]:
+def take_gpus(count: int, what: str = "") -> list[int]:
     """Waits until so many GPUs are free, and hides the others from this process and what it starts.
 
     The locks are file descriptors, which processes that it starts may keep open.
@@ -30,7 +30,8 @@ def take_gpus(count: int) -> list[int]:
 
     names = visible_gpus(os.environ, torch.cuda.device_count())
     report = Reporter()
-    taken = wait_for(names, count, lambda: report.show(f"waits for {count} of the GPUs {', '.join(names)} to be free"))
+    said = f"{what} waits for {count} of the GPUs {', '.join(names)}, which others have".lstrip()
+    taken = wait_for(names, count, lambda: report.show(said))
     report.clear()
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
     return list(taken.values())

@@ -48,7 +48,7 @@ def main() -> None:
     exit_on_signals()
     plan = plan_of(options)
     devices = find_devices(os.environ)
-    locks = take_gpus(ranks_of(plan, devices)[0] if devices.gpus else 0)
+    locks = take_gpus(ranks_of(plan, devices)[0] if devices.gpus else 0, plan.run.name)
     train(plan, options.folder, options.output, devices, locks)
 
 

@@ -23,7 +23,7 @@ from sacrebleu.metrics import CHRF
 from scripts.corpora import ROOT
 from scripts.runs import Run, plan_run
 from tests.scripts.random_kills import compare, kill_at_random
-from tests.scripts.tiny import HELD, HERE, METHODS, RUNS, TRAIN, Work
+from tests.scripts.tiny import HELD, HERE, METHODS, RUNS, TRAIN, Work, readme_corpus
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +136,20 @@ def test_a_test_set_of_ones_own_is_one_yaml_file(work, finished):
     change = result["generation"]["change"]
     assert change["words"] == change["misspelled"] > HELD
     assert re.search(rf"bpe-dropout +{result['bleu']:.2f} ", out)
+
+
+def test_what_files_are_missing_for_is_left_out_and_the_rest_is_done(work, filled):
+    corpus = work.configs / "corpora" / "yours.en-de.yaml"
+    corpus.write_text(readme_corpus().replace("mine/", "yours/"))
+    yours = "yours.en-de.bpe-dropout.tiny.seed1"
+    kept = filled / f"{RUNS[1]}.json"
+    kept.unlink()
+    out = work.call("run", "fill-table-main", "--runs", RUNS[1], yours, code=1)
+    assert (
+        f"Left out, 1 of the 2 runs of fill-table-main, for want of files:\n  {yours}\nyours/text.en cannot be" in out
+    )
+    assert kept.is_file()
+    corpus.unlink()
 
 
 def test_the_report_of_ones_own_runs(work, filled, tmp_path):
