@@ -18,6 +18,9 @@ export WORD P SEEDS TOKENS REPEATS # of a figure of merges, of a table of neighb
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 	@echo '  make demo         text to scores with BPE and BPE-dropout, in a quarter of an hour; so with every target of the list'
+	@echo '  of a target: GPUS=2 gives each run 2 GPUs (1, and as many runs at once as there are GPUs; 0: the CPU),'
+	@echo '               SEED="1 2 3" runs three seeds, KEEP_CHECKPOINTS=1 keeps checkpoints of finished runs,'
+	@echo '               PROFILE=slurm runs it on Slurm, where MAX_MINUTES=N limits a job'
 
 setup: $(VENV)/.ready ## everything the project needs, in .venv
 

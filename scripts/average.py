@@ -1,6 +1,8 @@
 """Averages the last checkpoints of a training: python -m scripts.average training.json --output FILE
 
-Which they are stands in training.json: the five latest (the paper averages five), up to where the training stopped.
+Which they are is in training.json: the five latest (the paper averages five), up to where the training stopped. Then
+all checkpoints are removed, unless --keep-checkpoints is given. The average and the record of the training are also in
+the folder `finished` beside them, so that neither stage ever has to be done again (scripts/finished.py).
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from pathlib import Path
 
 from fairseq_plugins.averaging import average
 
+from .finished import finish, restore_average
 from .stage import Stage, read_json
 
 
@@ -17,9 +20,15 @@ def main() -> None:
     stage = Stage(__doc__)
     stage.add_argument("training", type=Path, metavar="FILE", help="training.json of scripts.train")
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="the average")
+    stage.add_argument("--keep-checkpoints", action="store_true", help="do not remove any")
     options = stage.parse_args()
-    paths = [options.training.parent / name for name in read_json(options.training)["checkpoints"]]
+    folder = options.training.parent
+    if restore_average(folder, options.training, options.output):
+        return
+    paths = [folder / name for name in read_json(options.training)["checkpoints"]]
     average(argparse.Namespace(checkpoints=paths, last=None, output=options.output))
+    if not options.keep_checkpoints:
+        finish(folder, options.training, options.output)
 
 
 if __name__ == "__main__":

@@ -31,17 +31,20 @@ def run_logged(
     environment: Mapping[str, str] | None = None,
     output: Path | None = None,
     tick: Callable[[], None] = lambda: None,
+    keep: Sequence[int] = (),
 ) -> bool:
     """Runs a command; `watch` sees each line of its log, and may say that it is enough. True if it did.
 
     `tick` is called several times a second, to show progress. Standard error goes to the log, and standard output too,
-    or to `output`.
+    or to `output`. Locks to `keep` are held for as long as the command lives.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     held = log.with_suffix(".lock")
     busy = f"this is being done already, by another process, which holds {held}"
     with locked(held, busy) as lock, log.open("ab") as out, log.open("rb") as seen:
         seen.seek(0, os.SEEK_END)
+        if ends_in_a_line(log):  # of a process that was killed
+            out.write(b"\n")
         out.write(f"$ {' '.join(command)}\n".encode())
         out.flush()
         with contextlib.ExitStack() as stack:
@@ -53,7 +56,7 @@ def run_logged(
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
                 preexec_fn=die_with_parent,
-                pass_fds=(lock,),
+                pass_fds=(lock, *keep),
             )
             try:
                 enough = follow(process, seen, watch, tick)
@@ -62,6 +65,13 @@ def run_logged(
     if not enough and process.returncode != 0:
         raise InputError(f"{command[0]} failed with {process.returncode}. The end of {log}:\n{end_of(log)}")
     return enough
+
+
+def ends_in_a_line(log: Path) -> bool:
+    """Whether the last line of a log has no end."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 1))
+        return file.read() not in (b"", b"\n")
 
 
 def follow(

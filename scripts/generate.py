@@ -12,7 +12,6 @@ fairseq divides a translation's log probability by length^0.6; Vaswani et al. (2
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import time
@@ -24,11 +23,12 @@ from bpe_dropout.data.folder import DataFolder
 from bpe_dropout.data.preparation import read_preparation
 from bpe_dropout.files import whole
 
+from .arguments import common_arguments, without_place
 from .commands import exit_on_signals, run_logged
+from .devices import Devices, environment_of, one_device
 from .runs import Plan
 from .stage import Reporter, Stage, plan_of, testset_of, write_json
 from .testsets import TestSet, change_folder
-from .train import Devices, common_arguments, environment_of, find_devices, without_place
 
 BEAM, LENPEN = 4, 0.6  # with fairseq's formula, length^0.6, not Vaswani et al.'s: see above
 SUBSET = "test"
@@ -45,13 +45,6 @@ def main() -> None:
     exit_on_signals()
     plan = plan_of(options)
     generate(plan, testset_of(options), options.folder, options.checkpoint, options.output, one_device())
-
-
-def one_device() -> Devices:
-    """A GPU, if there is one and GPUS is not 0."""
-    asked = os.environ.get("GPUS", "")
-    found = find_devices({"GPUS": min(asked, "1")} if asked else {})
-    return Devices(gpus=min(1, found.gpus))
 
 
 def generate(plan: Plan, testset: TestSet, folder: Path, checkpoint: Path, output: Path, devices: Devices) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from .corpora import ROOT
 
-MADE = ("experiments/results", "experiments/report")
+# What a result depends on. Results, reports and texts about them may change at any time.
+CODE = (
+    *("bpe_dropout", "fairseq_plugins", "scripts", "configs", "experiments/Snakefile", "experiments/analysis"),
+    *("setup.py", "pyproject.toml"),
+)
 PACKAGES = ("bpe-dropout", "fairseq-fixed", "torch", "numpy", "subword-nmt", "sentencepiece", "sacremoses", "sacrebleu")
 
 
@@ -25,25 +30,32 @@ def versions() -> dict[str, str]:
     return {**found, "commit": commit()}
 
 
-def commit() -> str:
-    """The commit that is checked out, and whether something is changed in it; new results are no change."""
+def commit(root: Path = ROOT) -> str:
+    """The commit that is checked out, and whether code or configuration is changed in it."""
     try:
-        name = git("rev-parse", "--short", "HEAD")
-        changes = git("status", "--porcelain", "--untracked-files=no", "--", ".", *(f":!{path}" for path in MADE))
+        name = git(root, "rev-parse", "--short", "HEAD")
+        changes = git(root, "status", "--porcelain", "--untracked-files=no", "--", *CODE)
     except OSError:  # no git
         return "unknown"
     return name + ("-dirty" if changes else "") if name else "unknown"
 
 
-def git(*arguments: str) -> str:
-    return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True).stdout.strip()
+def git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True).stdout.strip()
 
 
 def machine() -> dict[str, Any]:
     import torch
 
     gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-    return {"system": platform.system(), "processor": processor(), "cores": os.cpu_count(), "gpus": gpus}
+    found = {"system": platform.system(), "processor": processor(), "cores": os.cpu_count(), "gpus": gpus}
+    return {**found, "cuda": torch.version.cuda, "driver": driver()}
+
+
+def driver(said: Path = Path("/proc/driver/nvidia/version")) -> str | None:
+    """The version of NVIDIA's driver, if there is one."""
+    found = re.search(r"\b\d+\.\d+(\.\d+)?\b", said.read_text()) if said.exists() else None
+    return found[0] if found else None
 
 
 def processor() -> str:

@@ -18,17 +18,22 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from bpe_dropout import InputError
 
 from .commands import die_with_parent, locked
 from .corpora import ROOT, Download, read_corpora, read_downloads
+from .devices import count_gpus, read_numbers, runs_at_once
 from .download import fetch
 from .measures import MEASURES, check_measure
 from .paper import fill
 from .runs import Group, Plan, Run, Target, find_target, find_targets, plan_run
+from .slurm import partition_minutes, wait_for_jobs
 from .stage import Stage, describe_time, read_json
 from .testsets import TEST, find_testsets, place, read_testset
 
@@ -43,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     stage.add_argument("command", choices=("list", "plan", "run"), help="see above")
     stage.add_argument("target", nargs="?", metavar="TARGET", help="what to do")
     stage.add_argument("--profile", default="local", metavar="NAME", help="local or slurm, or a folder (%(default)s)")
-    stage.add_argument("--seed", type=int, default=1, metavar="N", help="of the runs (default: %(default)s)")
+    stage.add_argument("--seed", type=int, nargs="+", default=[1], metavar="N", help="of the runs, one or more (1)")
     stage.add_argument("--runs", nargs="*", default=[], metavar="RUN", help="for fill-NAME: of these, not the paper's")
     stage.add_configs()
     stage.add_argument("--directory", type=Path, default=Path(), metavar="FOLDER", help="where data and runs are kept")
@@ -59,7 +64,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if not options.target:
         raise InputError("name a target: `make list` shows them")
-    target = resolve(options.target, options.runs, options.configs, options.seed)
+    read_numbers(os.environ)  # so that a mistake is said here, and not by Snakemake
+    seeds = dict.fromkeys(options.seed)
+    target = merge([resolve(options.target, options.runs, options.configs, seed) for seed in seeds])
     return run_target(target, options, more)
 
 
@@ -78,23 +85,39 @@ def resolve(name: str, runs: list[str], configs: Path, seed: int) -> Target:
     return find_target(name, configs, seed)
 
 
+def merge(targets: list[Target]) -> Target:
+    """One target of several, such as of the same with several seeds."""
+    groups = dict.fromkeys(group for target in targets for group in target.groups)
+    measures = dict.fromkeys(measure for target in targets for measure in target.measures)
+    return replace(targets[0], groups=tuple(groups), measures=tuple(measures))
+
+
 def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> int:
-    plans = {run.name: plan_run(run, options.configs) for run in target.runs_and_measured}
-    command = snakemake(target, options, more)
     options.directory.mkdir(parents=True, exist_ok=True)
     downloads = options.directory / "data" / "downloads"
-    missing = missing_files(list(plans.values()), downloads, read_downloads(options.configs))
+    missing = missing_files(plans_of(target, options.configs), downloads, read_downloads(options.configs))
     if options.command == "plan":
-        print(show_plan(target, list(plans.values())), flush=True)
+        print(show_plan(target, plans_of(target, options.configs)), flush=True)
         for name, download in missing.items():
             print(f"first, put {name} in place, as {downloads / name}: {download.local}")
-        return 0 if missing else subprocess.run(command).returncode
+        possible, _ = split(target, set(missing), options.configs)
+        return show_steps(snakemake(possible, options, more)) if possible.runs_and_measured else 0
+    whole, reasons = target, dict[str, InputError]()
     for name, download in missing.items():
-        fetch(name, download, downloads / name, os.environ.get("DATA_MIRROR"))
+        try:
+            fetch(name, download, downloads / name, os.environ.get("DATA_MIRROR"))
+        except InputError as error:
+            reasons[name] = error
+    target, left = split(whole, set(reasons), options.configs)
+    if not target.runs_and_measured:
+        raise next(iter(reasons.values()))
+    command = snakemake(target, options, more)
     os.chdir(options.directory)
     busy = f"a reproduction is running in {Path().resolve()} already; wait for it, or end it"
     with locked(Path(".reproduction.lock"), busy) as lock:
-        print(show_plan(target, list(plans.values())), flush=True)
+        print(show_plan(target, plans_of(target, options.configs)), flush=True)
+        if is_slurm(options.profile):
+            wait_for_jobs(Path().resolve())
         code = run_quietly(command, lock)
     keep_results(target)
     if any(result_of(run, group.testset).is_file() for group in target.groups for run in group.runs):
@@ -108,16 +131,40 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
             f"{Path('experiments/logs').resolve()}; the next `make {target.name}` goes on from here.",
             file=sys.stderr,
         )
-        return 1
-    return 0
+    if left:
+        print("\n" + show_left(whole, left, list(reasons.values())), file=sys.stderr)
+    return 1 if code or left else 0
+
+
+def plans_of(target: Target, configs: Path) -> list[Plan]:
+    return [plan_run(run, configs) for run in target.runs_and_measured]
+
+
+def split(target: Target, missing: set[str], configs: Path) -> tuple[Target, list[Run]]:
+    """What of a target can be done without the files that are missing, and the runs that cannot."""
+    left = [plan.run for plan in plans_of(target, configs) if missing & set(plan.corpus.downloads)]
+    possible = replace(
+        target,
+        groups=tuple(group for group in target.groups if group.runs[0] not in left),  # all of a group have one corpus
+        measures=tuple((measure, run) for measure, run in target.measures if run not in left),
+    )
+    return possible, left
+
+
+def show_left(target: Target, left: list[Run], reasons: list[InputError]) -> str:
+    lines = [f"Left out, {len(left)} of the {len(target.runs_and_measured)} runs of {target.name}, for want of files:"]
+    lines += [f"  {run.name}" for run in left]
+    return "\n".join([*lines, *map(str, reasons), f"With them in place, `make {target.name}` does the rest."])
 
 
 # What Snakemake says of itself. What stages say, errors, and how many steps are done, is left.
-NOISE = re.compile(
-    r"Using profile |Assuming unrestricted |Building DAG|Using shell: |Provided cores: |Rules claiming more|"
-    r"Select jobs to|Execute \d+ jobs?\.|\[\w{3} \w{3} +\d+ [\d:]+ \d{4}\]$|Finished jobid: |Job stats:|job +count|"
-    r"-+  -+|[a-z]+ +\d+$|Complete log|Nothing to be done|\s*$"
+NOISE = (
+    r"Using profile |Assuming unrestricted |Building DAG|Using shell: |Provided cores: |Provided resources: |"
+    r"Rules claiming more|Resources before job selection|Select jobs to|Execute \d+ jobs?\.|"
+    r"\[\w{3} \w{3} +\d+ [\d:]+ \d{4}\]$|Finished jobid: |Complete log|Nothing to be done|Elapsed time: |host: |"
+    r"This was a dry-run |The order of jobs does not reflect |\s*$"
 )
+COUNTS = r"Job stats:|job +count|-+  -+|[a-z_]+ +\d+$"  # of steps to do: what a plan shows
 
 
 def run_quietly(command: list[str], lock: int) -> int:
@@ -133,12 +180,22 @@ def run_quietly(command: list[str], lock: int) -> int:
     while True:
         try:
             for line in process.stdout:
-                if not NOISE.match(line.decode(errors="replace")):
+                if not re.match(f"{NOISE}|{COUNTS}", line.decode(errors="replace")):
                     sys.stdout.buffer.write(line)
                     sys.stdout.flush()
             return process.wait()
         except KeyboardInterrupt:
             continue
+
+
+def show_steps(command: list[str]) -> int:
+    """How many steps of each kind Snakemake would take. It says so twice, and why at length; errors are shown whole."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = [line for line in done.stdout.splitlines() if not re.match(NOISE, line)]
+    if done.returncode == 0:
+        lines = list(dict.fromkeys(line for line in lines if re.match(COUNTS, line))) or ["nothing is left to do"]
+    print("\n".join(lines), flush=True)
+    return done.returncode
 
 
 def missing_files(plans: list[Plan], downloads: Path, known: dict[str, Download]) -> dict[str, Download]:
@@ -153,9 +210,19 @@ def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> l
     if not (profile / "config.yaml").is_file():
         there = ", ".join(sorted(path.name for path in PROFILES.iterdir()))
         raise InputError(f"there is no profile {options.profile}: it is one of {there}, or a folder with a config.yaml")
-    settings = [f"configs={options.configs}", *(["slurm=1"] if "slurm" in profile.name else [])]
+    settings = [f"configs={options.configs}"]
+    slurm, limit = is_slurm(options.profile), None
+    if slurm:
+        defaults = read_profile(profile).get("default-resources") or {}
+        limit = read_numbers(os.environ)["MAX_MINUTES"] or partition_minutes(defaults.get("slurm_partition"))
+        settings += ["slurm=1", *([f"max_minutes={limit}"] if limit else [])]
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "experiments" / "Snakefile")]
     command += ["--directory", str(options.directory.resolve()), "--profile", str(profile), "--config", *settings]
+    if not slurm:
+        slots = runs_at_once(count_gpus(os.environ), read_numbers(os.environ)["GPUS"])
+        command += ["--resources", f"device={slots}"]  # so many trainings at once have GPUs of their own
+    elif limit and limit < int(defaults.get("runtime", limit)):
+        command += ["--default-resources", *(f"{key}={value}" for key, value in {**defaults, "runtime": limit}.items())]
     if options.command == "plan":
         command += ["--dry-run"]
     # Asked for by name, they are measured again.
@@ -163,6 +230,14 @@ def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> l
     again = [str(MEASURED / name / f"{run.name}.json") for name, run in target.measures if name in asked]
     command += ["--forcerun", *again] if again else []
     return [*command, *more, "--", *goals(target)]
+
+
+def is_slurm(profile: str) -> bool:
+    return "slurm" in Path(profile).name
+
+
+def read_profile(profile: Path) -> dict[str, Any]:
+    return yaml.safe_load((profile / "config.yaml").read_text("utf-8")) or {}
 
 
 def goals(target: Target) -> list[str]:
@@ -206,9 +281,15 @@ def keep_results(target: Target) -> None:
 def show_list(configs: Path) -> str:
     rows = [["target", "what it is", "runs", "download", "disk", "training"]]
     wrong = dict.fromkeys(read_corpora(configs).errors.values())
-    for target in sorted(find_targets(configs).values(), key=lambda one: (one.name not in ("demo", "paper"), one.name)):
+    targets = find_targets(configs)
+    first = [targets.pop(name) for name in ("demo", "paper") if name in targets]
+    try:
+        first.append(fill("report", [], configs))
+    except InputError as error:
+        wrong[str(error)] = None
+    for target in [*first, *(targets[name] for name in sorted(targets))]:
         try:
-            plans = [plan_run(run, configs) for run in target.runs]
+            plans = [plan for plan in plans_of(target, configs) if is_trained(target, plan.run)]
         except InputError as error:
             wrong[str(error)] = None
             continue
@@ -223,11 +304,18 @@ def show_list(configs: Path) -> str:
             "",
             "`make plan TARGET=iwslt15-en-vi` shows what would be done, `make iwslt15-en-vi` does it. Training is what",
             "the most updates would take on one device at the speed in configs/models (of GPUs a guess, not measured).",
-            "+ ?: some sizes are not known.",
-            "`make report` shows the paper's tables and figures, as far as they were run.",
+            "Each run has one GPU (GPUS=N: N of them), and as many runs go at once as there are GPUs, so that 8 GPUs",
+            "divide the time by about 8. Disk is what is needed while one run trains; checkpoints are removed when a",
+            "run is finished (KEEP_CHECKPOINTS=1 keeps them). + ?: some sizes are not known.",
+            "`make report` shows the paper's tables and figures, as far as they were run; fill-report runs the rest.",
             *(f"left out: {error}" for error in wrong),
         ]
     )
+
+
+def is_trained(target: Target, run: Run) -> bool:
+    """Whether a target needs a model of a run, and not only its text."""
+    return run in target.runs or any(MEASURES[name].model for name, one in target.measures if one == run)
 
 
 def seconds_of(plan: Plan) -> float:
@@ -241,10 +329,12 @@ def bytes_of(plans: list[Plan]) -> tuple[float, bool]:
 
 
 def disk_of(plans: list[Plan]) -> tuple[float, bool]:
-    """Downloads, texts (about three times their packed size, three times over), and checkpoints with optimizer."""
+    """Downloads, texts (about three times their packed size, three times over), the average of each run, and while one
+    trains its checkpoints, with the state of the optimizer."""
     downloads, known = bytes_of(plans)
-    checkpoints = sum((plan.model.average + 4) * plan.model.parameters * 12e6 for plan in plans)
-    return 6 * downloads + checkpoints, known
+    averages = sum(plan.model.parameters * 4e6 for plan in plans)
+    checkpoints = max(((plan.model.average + 4) * plan.model.parameters * 12e6 for plan in plans), default=0)
+    return 6 * downloads + averages + checkpoints, known
 
 
 def size(found: tuple[float, bool]) -> str:
@@ -256,12 +346,19 @@ def size(found: tuple[float, bool]) -> str:
 def show_plan(target: Target, plans: list[Plan]) -> str:
     lines = [f"{target.name}: {target.title}"]
     for plan in plans:
-        p = plan.dropout
         lines.append(
             f"  {plan.run.name}: vocabulary {' / '.join(f'{name} {v}' for name, v in plan.vocabularies.items())}, "
-            f"p {p['src']:g} / {p['tgt']:g}, batches of {plan.batch} source tokens, at most {plan.updates} updates"
+            f"{describe_method(plan)}, batches of {plan.batch} source tokens, at most {plan.updates} updates"
         )
     return "\n".join(lines)
+
+
+def describe_method(plan: Plan) -> str:
+    if not plan.method.draws:
+        return plan.method.title
+    method = plan.method.method
+    options = method.options_of(plan.method.options, plan.method.draws, plan.dropout)
+    return method.describe(method.options(**options))
 
 
 def show_results(target: Target, configs: Path) -> str:

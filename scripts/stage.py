@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -25,6 +26,7 @@ class Stage(argparse.ArgumentParser):
         name = name or f"python -m scripts.{Path(sys.argv[0]).stem}"
         super().__init__(prog=name, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
         sys.excepthook = explain
+        write_whole_lines()
 
     def add_configs(self) -> None:
         self.add_argument("--configs", type=Path, default=CONFIGS, metavar="FOLDER", help="(default: configs)")
@@ -45,6 +47,14 @@ def plan_of(options: argparse.Namespace) -> Plan:
 
 def testset_of(options: argparse.Namespace) -> TestSet:
     return read_testset(options.test_set, options.configs)
+
+
+def write_whole_lines() -> None:
+    """Each line is written at once, so that the lines of stages that share a terminal do not run into each other. With
+    PYTHONUNBUFFERED, print would write a line and its end one after the other."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, write_through=False)
 
 
 def explain(kind: type[BaseException], error: BaseException, trace: Any) -> None:

@@ -27,12 +27,13 @@ def main() -> None:
         counts = dict(zip(corpus.types(), corpus.counts.tolist(), strict=True))
         ratio = length_ratio(side.segmenter, counts, side.p)
         found[name] = {"language": side.language, "p": side.p, "ratio": ratio}
+        of = f"{plan.run.name}, {side.language}"
         try:
             best = calibrate(
                 side.segmenter,
                 counts,
                 RATIO,
-                progress=lambda p, ratio, side=side: report.show(f"{side.language}: p = {p:.4f} gives {ratio:.4f}"),  # type: ignore[misc]
+                progress=lambda p, ratio, of=of: report.show(f"{of}: p = {p:.4f} gives {ratio:.4f}"),  # type: ignore[misc]
             )
         except InputError:  # not even characters are that much longer
             found[name] |= {"p of 1.25": None, "exact share": None, "pieces with BPE": None}

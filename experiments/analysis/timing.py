@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from bpe_dropout import InputError
-from scripts.generate import generate_arguments, one_device
+from scripts.devices import Devices, environment_of, one_device
+from scripts.generate import generate_arguments
 from scripts.machine import machine
 from scripts.runs import Plan
 from scripts.stage import Reporter
-from scripts.train import Devices, environment_of
 
 from .measurement import begin, record
 
@@ -34,7 +34,7 @@ def main() -> None:
     if threads := environment_of(plan, devices).get("OMP_NUM_THREADS"):
         torch.set_num_threads(int(threads))  # as many as fairseq-generate has
     translate = load(plan, options.folder, options.checkpoint, devices)
-    found = measure(translate, repeats)
+    found = measure(translate, repeats, f"{plan.run.name}: ")
     record("timing", plan, options, {**found, "machine": machine()})
 
 
@@ -44,7 +44,7 @@ def read_repeats(text: str) -> int:
     return int(text)
 
 
-def measure(translate: Callable[[], int], repeats: int) -> dict[str, Any]:
+def measure(translate: Callable[[], int], repeats: int, of: str = "") -> dict[str, Any]:
     """`translate` translates everything, and says how many pieces that were."""
     report = Reporter()
     pieces = translate()
@@ -53,7 +53,8 @@ def measure(translate: Callable[[], int], repeats: int) -> dict[str, Any]:
         begin = time.perf_counter()
         translate()
         times.append(time.perf_counter() - begin)
-        report.show(f"translated the test set {number + 1} of {repeats} times, in {statistics.fmean(times):.2f} s each")
+        mean = statistics.fmean(times)
+        report.show(f"{of}translated the test set {number + 1} of {repeats} times, in {mean:.2f} s each")
     report.clear()
     spread = statistics.stdev(times) if repeats > 1 else 0.0
     return {"seconds": statistics.fmean(times), "deviation": spread, "repeats": repeats, "pieces": pieces}

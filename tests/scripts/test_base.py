@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 
 from bpe_dropout.cli import main as bpe_dropout
+from scripts.arguments import train_arguments
 from scripts.corpora import ROOT
+from scripts.devices import Devices
 from scripts.learn import learn
 from scripts.runs import MAIN, Plan, find_targets, plan_run
-from scripts.train import Devices, train_arguments
 
 SOME = ("iwslt15.en-zh.bpe-dropout.base.seed1", "wmt14.de-en.unigram.base.seed1", "aspec.ja-en.bpe.base.seed1")
 

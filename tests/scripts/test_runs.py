@@ -5,7 +5,8 @@ import pytest
 
 from bpe_dropout import InputError
 from scripts.corpora import CONFIGS, read_downloads
-from scripts.reproduce import comparison_of, goals, show_list
+from scripts.paper import fill
+from scripts.reproduce import comparison_of, goals, is_trained, merge, show_left, show_list, split
 from scripts.runs import MAIN, Run, find_target, find_targets, plan_run, read_model
 
 NAMES = [
@@ -186,3 +187,37 @@ def test_runs_of_one_group_differ_in_their_method_alone():
     run = Run.parse(NAMES[0])
     assert dataclasses.replace(run, method="bpe").group == run.group
     assert dataclasses.replace(run, seed=2).group != run.group
+
+
+def test_a_target_of_several_seeds():
+    one, other = (find_target("iwslt15", seed=seed) for seed in (1, 2))
+    both = merge([one, other])
+    assert both.runs == [*one.runs, *other.runs]
+    assert sorted(goals(both)) == sorted([*goals(one), *goals(other)])
+    assert {run.group for group in both.groups for run in group.runs} == {
+        f"iwslt15.{pair}.base.seed{seed}" for pair in ("en-vi", "vi-en", "en-zh", "zh-en") for seed in (1, 2)
+    }
+    run = find_target(NAMES[0], seed=1)
+    assert merge([run, find_target(NAMES[0], seed=2)]) == run, "a run has its seed in its name"
+
+
+def test_what_can_be_done_without_files_that_are_missing():
+    paper = find_target("paper")
+    possible, left = split(paper, {"ASPEC-JE/dev/dev.txt"}, CONFIGS)
+    assert {run.dataset for run in left} == {"aspec"}
+    assert (len(left), len(possible.runs)) == (6, 30)
+    assert split(possible, {"ASPEC-JE/dev/dev.txt"}, CONFIGS) == (possible, [])
+    said = show_left(paper, left, [InputError("put it there")])
+    assert said.startswith("Left out, 6 of the 36 runs of paper, for want of files:\n  aspec.en-ja.bpe.base.seed1\n")
+    assert "put it there\nWith them in place, `make paper` does the rest." in said
+
+
+def test_what_all_of_it_costs():
+    listed = show_list(CONFIGS).split("\n")
+    (paper,) = (line for line in listed if line.startswith("paper "))
+    (report,) = (line for line in listed if line.startswith("fill-report "))
+    assert paper.split("directions")[1].split()[0] == "36"
+    assert paper.endswith("1718.3 h of a GPU")
+    assert int(report.split("need")[1].split()[0]) > 90
+    target = fill("table-datasets", [], CONFIGS)
+    assert not any(is_trained(target, run) for run in target.runs_and_measured), "text is counted without training"

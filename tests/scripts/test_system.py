@@ -1,8 +1,10 @@
 """The whole graph, by the commands that users have, on a few hundred pairs and with a tiny model: killed in the middle,
 gone on with, and on a real Slurm. The corpus is a user's own two files, with the YAML file that the README shows."""
 
+import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -17,73 +19,10 @@ import sacrebleu
 import torch
 from sacrebleu.metrics import CHRF
 
-from scripts.corpora import CONFIGS, ROOT
+from scripts.corpora import ROOT
 from scripts.runs import Run, plan_run
-
-HERE = Path(__file__).parent
-METHODS = ("unigram", "bpe-dropout")
-RUNS = [f"mine.en-de.{method}.tiny.seed1" for method in METHODS]
-TRAIN, HELD = 500, 30
-
-
-def readme_corpus() -> str:
-    """The YAML of the README's own corpus."""
-    (text,) = re.findall(
-        r"```yaml\n# configs/corpora/mine\.en-de\.yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.S
-    )
-    for old, new in (
-        ("vocabulary: 4000", "vocabulary: 300"),
-        ("1000", str(HELD)),
-        ("model: small", "model: tiny"),
-        ("[bpe, unigram, bpe-dropout]", "[unigram, bpe-dropout]"),
-    ):
-        assert old in text
-        text = text.replace(old, new)
-    return text
-
-
-def german(line: str) -> str:
-    return " ".join(word[::-1] for word in line.split())
-
-
-class Work:
-    """A folder of configs, and one where everything is made."""
-
-    def __init__(self, folder: Path, english: list[str]) -> None:
-        self.configs, self.made = folder / "configs", folder / "made"
-        for kind in ("methods", "paper", "testsets"):
-            shutil.copytree(CONFIGS / kind, self.configs / kind)
-        for kind in ("corpora", "models"):
-            (self.configs / kind).mkdir()
-        (self.configs / "corpora" / "mine.en-de.yaml").write_text(readme_corpus())
-        shutil.copyfile(HERE / "tiny.yaml", self.configs / "models" / "tiny.yaml")
-        mine = self.made / "data" / "downloads" / "mine"
-        mine.mkdir(parents=True)
-        lines = [" ".join(line.split()[: 4 + number % 6]).capitalize() for number, line in enumerate(english)]
-        self.lines = list(dict.fromkeys(lines))[: TRAIN + 2 * HELD]
-        (mine / "text.en").write_text("".join(f"{line}.\n" for line in self.lines))
-        (mine / "text.de").write_text("".join(f"{german(line)}.\n" for line in self.lines))
-
-    def start(self, command: str, target: str = "mine-en-de", *more: str, **environment: str) -> subprocess.Popen:
-        arguments = ["--configs", str(self.configs), "--directory", str(self.made), *more]
-        return subprocess.Popen(
-            [sys.executable, "-m", "scripts.reproduce", command, target, *arguments],
-            cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-
-    def call(self, *arguments: str, code: int = 0, **environment: str) -> str:
-        process = self.start(*arguments, **environment)
-        out, _ = process.communicate(timeout=400)
-        assert process.returncode == code, out
-        return out
-
-    def run(self, name: str) -> Path:
-        return self.made / "experiments" / "runs" / name
+from tests.scripts.random_kills import compare, kill_at_random
+from tests.scripts.tiny import HELD, HERE, METHODS, RUNS, TRAIN, Work, readme_corpus
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +57,14 @@ def finished(work, killed) -> str:
 def test_a_plan_does_nothing(work):
     out = work.call("plan", "mine-en-de")
     assert re.search(r"train\s+2\n", out)
-    assert f"{RUNS[1]}: vocabulary en 300 / de 300, p 0.1 / 0.1, batches of 2000 source tokens, at most 70" in out
+    assert out.count("Job stats") == 1
+    assert "Reasons" not in out
+    assert "Provided" not in out
+    assert (
+        f"{RUNS[0]}: vocabulary en 300 / de 300, subword regularization of both sides, l = 64 for each word, alpha"
+        in out
+    )
+    assert f"{RUNS[1]}: vocabulary en 300 / de 300, BPE-dropout, p = 0.1 (source) and 0.1 (target), batches of" in out
     assert not (work.made / "experiments").exists()
 
 
@@ -189,6 +135,20 @@ def test_a_test_set_of_ones_own_is_one_yaml_file(work, finished):
     change = result["generation"]["change"]
     assert change["words"] == change["misspelled"] > HELD
     assert re.search(rf"bpe-dropout +{result['bleu']:.2f} ", out)
+
+
+def test_what_files_are_missing_for_is_left_out_and_the_rest_is_done(work, filled):
+    corpus = work.configs / "corpora" / "yours.en-de.yaml"
+    corpus.write_text(readme_corpus().replace("mine/", "yours/"))
+    yours = "yours.en-de.bpe-dropout.tiny.seed1"
+    kept = filled / f"{RUNS[1]}.json"
+    kept.unlink()
+    out = work.call("run", "fill-table-main", "--runs", RUNS[1], yours, code=1)
+    assert (
+        f"Left out, 1 of the 2 runs of fill-table-main, for want of files:\n  {yours}\nyours/text.en cannot be" in out
+    )
+    assert kept.is_file()
+    corpus.unlink()
 
 
 def test_the_report_of_ones_own_runs(work, filled, tmp_path):
@@ -265,6 +225,10 @@ def test_a_result(work, finished, name):
     assert result["configuration"] == json.loads(json.dumps(plan.settings()))
     assert result["updates"] == 70
     assert {"length ratios", "unk shares", "versions", "machine", "text", "vocabularies"} <= set(result)
+    data = work.made / "data" / "folders" / plan.folder
+    for file in ("train.en-de.en", "valid.en-de.de", "dict.en.txt"):
+        assert result["training"]["data"][file] == hashlib.sha256((data / file).read_bytes()).hexdigest()
+    assert result["machine"]["cuda"] == torch.version.cuda
     assert result["versions"]["sacrebleu"] == sacrebleu.__version__
     assert result["training"]["seconds"] > 0
     assert value_of(result["generation"]["fairseq-generate"], "--beam") == "4"
@@ -288,6 +252,13 @@ def test_the_comparison_and_what_is_shown(work, finished):
         assert re.search(rf"^\*? +{method} +\d+\.\d\d ", finished, re.M)
     assert "epoch 3" in finished
     assert str(work.made / "experiments" / "results") in finished
+
+
+def test_random_kills_end_in_the_same_files(work, finished, tmp_path, english):
+    killed = Work(tmp_path, english)
+    kill_at_random(killed, kills=2, choose=random.Random(1), longest=40)
+    compare(work, killed)
+    assert [*killed.run(RUNS[1]).glob("checkpoint*.pt")] == [], "removed when the run is finished"
 
 
 # Slurm: a real one, of one node. It needs Debian's slurm-wlm and munge, and root to start them.
@@ -348,16 +319,30 @@ def slurm():
 
 
 def test_the_same_graph_on_slurm(work, finished, slurm):
-    """One run through sbatch, its training on two tasks that srun starts, which stand in for two GPUs."""
-    name = "mine.en-de.bpe-dropout.tiny.seed2"
-    out = work.call("run", name, "--profile", "slurm", GPUS="0", TASKS="2", CORES="2")
-    log = (work.run(name) / "train.log").read_text()
-    assert "$ srun --kill-on-bad-exit=1 --nodes 1 --ntasks 2" in log
+    """One run through sbatch, its training on two tasks that srun starts, in place of two GPUs. The call is killed
+    while the training's job runs; the next call waits for the job, and goes on. No job may take more than 100 minutes.
+    """
+    name = "mine.en-de.v200.bpe-dropout.tiny.seed2"
+    arguments = ("run", name, "--profile", "slurm")
+    asked = {"GPUS": "0", "TASKS": "2", "CORES": "2", "KEEP_CHECKPOINTS": ""}
+    process = work.start(*arguments, **asked)
+    path, deadline = work.run(name) / "train.log", time.monotonic() + 300
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    before, _ = process.communicate()
+    assert re.search(r"submitted with SLURM jobid \d+|SLURM run ID", before)
+    out = work.call(*arguments, **asked)
+    assert re.search(rf"Jobs of an earlier call still run in .*: train {name}\. .*: scancel \d+\n", out)
+    log = path.read_text()
+    assert log.count("$ srun --kill-on-bad-exit=1 --nodes 1 --ntasks 2") == 1, "it is not trained a second time"
     training = json.loads((work.run(name) / "training.json").read_text())
     assert training["devices"]["ranks"] == 2, log
     assert "distributed init (rank 1)" in log
     assert json.loads((work.run(name) / "result.json").read_text())["updates"] == 70
-    assert re.search(r"submitted with SLURM jobid \d+|SLURM run ID", out)
+    assert [*work.run(name).glob("checkpoint*.pt")] == []
 
 
 def test_a_stage_that_fails_says_why_and_loses_nothing(work, finished):
@@ -373,6 +358,18 @@ def test_a_stage_that_fails_says_why_and_loses_nothing(work, finished):
     out = work.call("run", "mine-en-de", code=1)
     assert "was begun with other settings or data (data). To train anew, remove that folder" in out
     text.write_text(whole)
+
+
+def test_several_seeds(work):
+    plan = work.call("plan", "mine-en-de", "--seed", "1", "2", "3")
+    for seed in (1, 2, 3):
+        assert f"mine.en-de.unigram.tiny.seed{seed}: " in plan
+    assert re.search(r"train\s+[456]\n", plan)
+    assert re.search(r"compare\s+[23]\n", plan)
+
+
+def test_a_number_that_is_none(work):
+    assert work.call("plan", "mine-en-de", GPUS="x", code=1) == "error: GPUS is a number, not x\n"
 
 
 def test_a_file_that_is_not_there_is_asked_for(work, tmp_path):

@@ -16,22 +16,14 @@ import pytest
 
 from bpe_dropout import InputError
 from bpe_dropout.files import whole
+from scripts.arguments import launch, train_arguments
 from scripts.commands import run_logged
 from scripts.corpora import ROOT
+from scripts.devices import Devices, environment_of, find_devices, ranks_of, shape_batch
+from scripts.history import History, converged
 from scripts.runs import Run, plan_run
 from scripts.stage import write_json
-from scripts.train import (
-    Devices,
-    History,
-    check_settings,
-    converged,
-    environment_of,
-    find_devices,
-    launch,
-    ranks_of,
-    shape_batch,
-    train_arguments,
-)
+from scripts.train import check_settings
 
 IWSLT = plan_run(Run.parse("iwslt15.en-zh.bpe-dropout.base.seed3"))
 
@@ -107,7 +99,9 @@ def test_a_training_sees_the_gpus_that_it_uses_alone(monkeypatch):
 
 def test_devices():
     slurm = {"SLURM_JOB_ID": "7", "TASK_CORES": "2"}
-    assert find_devices({}, there=3) == Devices(3)
+    assert find_devices({}, there=3) == Devices(1), "the others are for other runs"
+    assert find_devices({}, there=0) == Devices(0)
+    assert find_devices({"GPUS": "3"}, there=3) == Devices(3)
     assert find_devices({"GPUS": "1"}, there=3) == Devices(1)
     assert find_devices({"TASKS": "2"}, there=0).tasks == 0, "outside of Slurm there is nobody to start them"
     assert find_devices({**slurm, "GPUS": "4", "NODES": "2"}, there=4) == Devices(4, 2, 4, cores=2)
@@ -122,33 +116,32 @@ def test_devices():
 
 def test_convergence_waits_longer_in_longer_trainings():
     flat = dict.fromkeys(range(1, 200), 1.0)
-    assert converged(flat, patience=10, share=0.25) == 11
+    assert converged(flat, flat, patience=10, share=0.25) == 11
     rising = {**{update: float(update) for update in range(1, 101)}, **dict.fromkeys(range(101, 200), 0.0)}
-    assert converged(rising, patience=10, share=0.25) == 134  # 34 of 134 are a quarter
-    assert converged({}, 10, 0.25) is None
-    assert converged({update: float(update) for update in range(100)}, 10, 0.25) is None
+    assert converged(rising, flat, patience=10, share=0.25) == 134  # 34 of 134 are a quarter
+    assert converged({}, {}, 10, 0.25) is None
+    assert converged({update: float(update) for update in range(100)}, dict.fromkeys(range(100), 1.0), 10, 0.25) is None
 
 
-def test_the_log_of_a_training():
-    lines = [
-        "$ fairseq-train DATA",
-        '2026 | INFO | train_inner | {"epoch": 1, "update": 0.3, "loss": "9.3", "num_updates": "30", "wall": "7"}',
-        "$ fairseq-train DATA",
-        '2026 | INFO | train_inner | {"epoch": 1, "update": 0.4, "loss": "9.2", "num_updates": "40", "wall": "4"}',
-        '2026 | INFO | train_inner | {"epoch": 1, "update": 0.5, "loss": "9.1", "num_updates": "50", "wall": "5"}',
-        '2026 | INFO | valid | {"epoch": 1, "valid_loss": "8", "valid_bleu": "1.25", "valid_num_updates": "100"}',
-        "2026 | INFO | fairseq.checkpoint_utils | Saved checkpoint a/checkpoint_1_100.pt (epoch 1 @ 100 updates,",
-        '2026 | INFO | train | {"epoch": 1, "train_src_ratio": "1.21", "train_loss": "7"}',
-        '2026 | INFO | valid | {"epoch": 1, "valid_lo',
-        "anything else | valid | even this",
-    ]
+def test_a_peak_of_dev_bleu_by_chance_does_not_end_a_training_whose_dev_loss_falls():
+    bleu = {update: 0.5 if update == 10 else 0.1 for update in range(10, 1000, 10)}
+    falls = {update: 9 - min(update, 500) / 100 for update in bleu}
+    assert converged(bleu, falls, patience=10, share=0.25) == 670, "17 of 67 are a quarter, since the loss was lowest"
+    assert converged(bleu, dict.fromkeys(bleu, 9.0), patience=10, share=0.25) == 110
+
+
+def test_the_log_of_a_training_that_was_killed_and_went_on():
+    """Lines of a real one, in whose second call fairseq says `"wall": "0"`."""
+    lines = (Path(__file__).parent / "resumed.log").read_text().split("\n")
+    assert sum('"wall": "0"' in line for line in lines) == 4
     history = History()
-    for line in lines:
+    for line in [*lines, '2026 | INFO | valid | {"epoch": 1, "valid_lo', "anything else | valid | even this"]:
         history.read(line)
-    assert history.bleu == {100: 1.25}
-    assert sum(history.walls) == 7 + 5
-    assert history.last["num_updates"] == "50"
-    assert history.epoch["train_src_ratio"] == "1.21"
+    assert history.bleu == {7: 0.05, 14: 0.08, 21: 0.09, 28: 0.83, 35: 0.34, 42: 1.18, 49: 1.08}
+    assert history.loss[49] == 6.907
+    assert history.seconds == (23 - 18) + (57 - 54)
+    assert history.last["num_updates"] == "49"
+    assert history.epoch["train_src_ratio"] == "1.1216"
 
 
 def test_a_training_goes_on_with_its_own_settings_and_data_alone(tmp_path):
@@ -202,6 +195,14 @@ def test_a_command_ends_when_it_is_enough(tmp_path):
     assert run_logged([sys.executable, "-c", code], tmp_path / "x.log", lambda line: seen.append(line) or "20" in line)
     assert "20" in seen
     assert len(seen) < 500
+
+
+def test_a_call_begins_a_line_of_the_log(tmp_path):
+    """Also after half a line of a process that was killed: by its first line the times of a call are found."""
+    log = tmp_path / "x.log"
+    for _ in range(2):
+        run_logged([sys.executable, "-c", "print('half a line', end='')"], log)
+    assert [line[:2] for line in log.read_text().split("\n")] == ["$ ", "ha", "$ ", "ha"]
 
 
 STARTER = """

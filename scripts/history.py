@@ -1,0 +1,112 @@
+"""What the log of a training tells: how far it is, how good, for how long it ran, and whether that is enough."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from .runs import Plan
+from .stage import describe_time
+
+
+@dataclass
+class History:
+    """What the log of a training tells."""
+
+    bleu: dict[int, float] = field(default_factory=dict)  # after so many updates
+    loss: dict[int, float] = field(default_factory=dict)  # on the dev set
+    calls: list[list[datetime]] = field(default_factory=list)  # the first and the latest time of each call
+    last: dict[str, Any] = field(default_factory=dict)  # the latest line of progress
+    epoch: dict[str, Any] = field(default_factory=dict)  # the latest summary of an epoch
+
+    @property
+    def seconds(self) -> float:
+        """How long all calls ran. fairseq's own `wall` is 0 after a restart within an epoch."""
+        return sum((call[-1] - call[0]).total_seconds() for call in self.calls if call)
+
+    def read(self, line: str) -> None:
+        if line.startswith("$ "):
+            self.calls.append([])
+        elif self.calls and (time := time_of(line)):
+            self.calls[-1][1:] = [time]
+        for tag in ("valid", "train_inner", "train"):
+            _, bar, after = line.partition(f"| {tag} | ")
+            if not bar or not after.startswith("{"):
+                continue
+            try:
+                logged = json.loads(after)
+            except ValueError:  # half a line, of a process that was killed
+                continue
+            if tag == "valid" and "valid_bleu" in logged:
+                updates = int(logged["valid_num_updates"])
+                self.bleu[updates] = float(logged["valid_bleu"])
+                self.loss[updates] = float(logged["valid_loss"])
+            elif tag == "train_inner":
+                self.last = logged
+            elif tag == "train":
+                self.epoch = logged
+
+
+def time_of(line: str) -> datetime | None:
+    """When a line was logged.
+
+    >>> time_of("2026-11-16 22:05:31 | INFO | fairseq_cli.train | done training in 6.5 seconds")
+    datetime.datetime(2026, 11, 16, 22, 5, 31)
+    """
+    try:
+        return datetime.strptime(line[:19], "%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return None
+
+
+def converged(bleu: Mapping[int, float], loss: Mapping[int, float], patience: int, share: float) -> int | None:
+    """The updates after which neither dev BLEU nor dev loss had become better for long enough, or None.
+
+    Long enough is `patience` checkpoints, and that share of all checkpoints so far: longer trainings wait longer. BLEU
+    alone would stop a model that has learned little yet: its BLEU is near 0, and any of its peaks may be chance.
+
+    >>> bleu = {100: 1.0, 200: 3.0, 300: 2.0, 400: 2.5}
+    >>> converged(bleu, {100: 9.0, 200: 8.0, 300: 8.1, 400: 8.2}, patience=2, share=0.25)
+    400
+    >>> converged(bleu, {100: 9.0, 200: 8.0, 300: 8.1, 400: 7.9}, patience=2, share=0.25) is None
+    True
+    """
+    best, lowest, better_at = -1.0, math.inf, -1
+    for number, updates in enumerate(sorted(bleu)):
+        if bleu[updates] > best or loss[updates] < lowest:
+            better_at = number
+        best, lowest = max(best, bleu[updates]), min(lowest, loss[updates])
+        if number - better_at >= max(patience, math.ceil(share * (number + 1))):
+            return updates
+    return None
+
+
+def logged(history: History, name: str) -> float | None:
+    """A metric, of the latest whole epoch, or before the first has ended of the latest line of progress."""
+    for found in (history.epoch.get(f"train_{name}"), history.last.get(name)):
+        if found is not None:
+            return float(found)
+    return None
+
+
+def describe(plan: Plan, history: History, log: Path) -> str:
+    last = history.last
+    updates = int(last.get("num_updates", 0))
+    text = f"{plan.run.name}: update {updates} of at most {plan.updates}"
+    if last:
+        text += f", loss {last.get('loss')}"
+        if rate := float(last.get("ups", 0)):
+            text += f", {last.get('wps')} words/s, {describe_time((plan.updates - updates) / rate)} left at most"
+    if history.bleu:
+        text += f", dev BLEU {history.bleu[max(history.bleu)]:.2f}, {max(history.bleu.values()):.2f} at best"
+    return text if last else f"{text}; {log}"
+
+
+def read_log(log: Path) -> Iterable[str]:
+    with log.open(encoding="utf-8", errors="replace") as file:
+        yield from file
