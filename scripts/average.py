@@ -5,7 +5,6 @@ Which they are stands in training.json: the five latest (the paper averages five
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from fairseq_plugins.averaging import average
@@ -19,7 +18,7 @@ def main() -> None:
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="the average")
     options = stage.parse_args()
     paths = [options.training.parent / name for name in read_json(options.training)["checkpoints"]]
-    average(argparse.Namespace(checkpoints=paths, last=None, output=options.output))
+    average(paths, options.output)
 
 
 if __name__ == "__main__":
