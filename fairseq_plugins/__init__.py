@@ -2,7 +2,8 @@
 
 Importing this registers the methods as BPEs, `bpe_dropout` and `unigram_regularization`, the tokenizer `characters`,
 and the task `translation_bpe_dropout`, which also takes the place of fairseq's `translation`; and it mends how fairseq
-loads and saves checkpoints (checkpoints.py). `python -m fairseq_plugins` prints the folder to name as --user-dir.
+loads and saves checkpoints. All that it replaces in fairseq and torch is listed in patches.py. `python -m
+fairseq_plugins` prints the folder to name as --user-dir.
 """
 
 try:
@@ -14,9 +15,8 @@ except ImportError as error:
         "`pip install --no-build-isolation --no-deps fairseq-fixed` and what scripts/setup.sh names beside it"
     ) from error
 
-from . import characters, checkpoints, errors, methods, task
+from . import characters, methods, patches, task
 
-checkpoints.install()
-errors.install()
+patches.install()
 
-__all__ = ["characters", "checkpoints", "errors", "methods", "task"]
+__all__ = ["characters", "methods", "patches", "task"]

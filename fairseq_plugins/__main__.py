@@ -53,7 +53,9 @@ def make_parser() -> argparse.ArgumentParser:
         "  python -m fairseq_plugins average a.pt b.pt --output ab.pt",
         formatter_class=plain,
     )
-    averaging.add_argument("checkpoints", nargs="+", metavar="PATH", help="checkpoints, or with --last their folder")
+    averaging.add_argument(
+        "checkpoints", nargs="+", type=Path, metavar="PATH", help="checkpoints, or with --last their folder"
+    )
     averaging.add_argument("--last", type=int, metavar="N", help="the last N of a folder")
     averaging.add_argument(
         "--by",
@@ -62,9 +64,9 @@ def make_parser() -> argparse.ArgumentParser:
         help="the last by epoch (checkpoint7.pt) or by update (checkpoint_3_1500.pt) (default: %(default)s)",
     )
     averaging.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="the average, written whole or not at all"
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the average, written whole or not at all"
     )
-    averaging.set_defaults(run=average)
+    averaging.set_defaults(run=lambda options: average(options.checkpoints, options.output, options.last, options.by))
     return parser
 
 

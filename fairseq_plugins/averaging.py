@@ -6,8 +6,6 @@ with a training.
 
 from __future__ import annotations
 
-import argparse
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +14,11 @@ from typing import Any
 import torch
 
 from bpe_dropout import InputError
+from bpe_dropout.files import whole
 
-from .checkpoints import explain_failures
+from .checkpoints import explain_failures, load_safely
 
-load_state = explain_failures(torch.load)
+load_state = explain_failures(load_safely)
 
 NAMES = {"epoch": r"checkpoint(\d+)\.pt", "update": r"checkpoint_\d+_(\d+)\.pt"}
 
@@ -34,23 +33,21 @@ def choose_checkpoints(names: Sequence[str], last: int, by: str) -> list[str]:
     return [name for _, name in numbered[-last:]]
 
 
-def average(options: argparse.Namespace) -> None:
-    paths = [Path(path) for path in options.checkpoints]
-    if options.last is not None:
-        paths = find_last(paths, options.last, options.by)
-    target = Path(options.output)
-    if not target.absolute().parent.is_dir():
-        raise InputError(f"{target} cannot be written: there is no folder {target.absolute().parent}")
+def average(paths: Sequence[Path], output: Path, last: int | None = None, by: str = "epoch") -> None:
+    """Averages checkpoints, or with `last` the last of their folder, by epoch or by update; says which it takes."""
+    if last is not None:
+        paths = find_last(paths, last, by)
+    if not output.absolute().parent.is_dir():
+        raise InputError(f"{output} cannot be written: there is no folder {output.absolute().parent}")
     for path in paths:
         print(f"takes {path}")
     state = average_states(paths)
-    part = f"{target}.part"
-    torch.save(state, part)
-    os.replace(part, target)
-    print(f"wrote {target}, the average of {len(paths)}")
+    with whole(output) as part:
+        torch.save(state, part)
+    print(f"wrote {output}, the average of {len(paths)}")
 
 
-def find_last(folders: list[Path], last: int, by: str) -> list[Path]:
+def find_last(folders: Sequence[Path], last: int, by: str) -> list[Path]:
     if len(folders) != 1 or not folders[0].is_dir():
         raise InputError("--last takes the checkpoints of one folder: name that folder, and nothing else")
     if last < 1:
@@ -72,7 +69,7 @@ def average_states(paths: Sequence[Path]) -> dict[str, Any]:
             raise InputError(f"{path} is a folder: say how many of its checkpoints with --last")
         if not path.is_file():
             raise InputError(f"there is no checkpoint {path}")
-        state = load_state(str(path), map_location="cpu", weights_only=True)
+        state = load_state(str(path), map_location="cpu")
         if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
             raise InputError(f"{path} is not a checkpoint of fairseq: it has no model")
         if first is None:

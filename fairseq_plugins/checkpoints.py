@@ -1,13 +1,17 @@
 """Checkpoints on today's torch: loaded safely, with an error that says what is wrong, and never left half written.
 
-Loading. torch unpickles nothing but tensors and plain Python unless it is told to. fairseq's checkpoints also hold
-`argparse.Namespace` and numpy arrays; these, and nothing else, are allowed, and of numpy only stand-ins that make
-arrays of numbers: `numpy.ndarray` itself would take any bytes for addresses of objects. A checkpoint that holds
-anything more could run code when it is loaded, and is refused; and so is one whose options would be evaluated as code.
+Loading. torch unpickles nothing but tensors and plain Python if it is told so, and here it always is. fairseq's
+checkpoints also hold `argparse.Namespace` and numpy arrays; these, and nothing else, are allowed, and of numpy only
+stand-ins that make arrays of numbers: `numpy.ndarray` itself would take any bytes for addresses of objects. A
+checkpoint that holds anything more could run code when it is loaded, and is refused. Its options are data, too: what
+fairseq would evaluate of them is read as literals (guard.py), they refer to nothing outside of themselves, and files
+that they name are followed in the data folder only.
 
 Saving. fairseq writes a checkpoint under another name and renames it, but then copies it, byte by byte, to
 checkpoint_last.pt: a training that is killed at that moment would leave half a file there. Copies are renamed, too.
 And where --save-interval-updates falls on the end of an epoch, fairseq leaves that checkpoint out; here it is written.
+
+What of this takes the place of something in fairseq or torch is listed in patches.py.
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ import os
 import pickle
 import re
 import shutil
+import sys
 from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from functools import wraps
 from typing import Any
 
@@ -24,10 +30,15 @@ import numpy as np
 import torch
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
-from omegaconf import DictConfig
-from packaging.version import Version
 
 from bpe_dropout import InputError
+from bpe_dropout.files import whole
+
+from .guard import is_guarded
+from .literals import NotALiteral
+from .methods import OF_CHECKPOINT, file_options
+
+torch_load = torch.load
 
 
 class SafeDtype:
@@ -79,13 +90,34 @@ def allow_what_fairseq_writes() -> None:
     torch.serialization.add_safe_globals([Namespace, *stand_ins])
 
 
+def load_safely(file: Any, map_location: Any = None) -> Any:
+    """torch.load of tensors and plain data alone, whatever $TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD says."""
+    state = torch_load(file, map_location, weights_only=True)
+    check_options(str(getattr(file, "name", file)), state)
+    return state
+
+
+def load_safely_for_fairseq(load: Any) -> Any:
+    """`torch.load`, which from a module of fairseq loads safely, and from elsewhere is what it was."""
+
+    @wraps(load)
+    def load_or_load_safely(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if not is_guarded(sys._getframe(1).f_globals):
+            return load(f, map_location, *args, **kwargs)
+        state = load_safely(f, map_location)
+        mark_named_files(state)
+        return state
+
+    return load_or_load_safely
+
+
 def explain_failures(load: Any) -> Any:
     """`load(path, ...)`, with sentences for what may be wrong with the file."""
 
     @wraps(load)
     def load_or_explain(path: str, *args: Any, **kwargs: Any) -> Any:
         try:
-            state = load(path, *args, **kwargs)
+            return load(path, *args, **kwargs)
         except InputError:
             raise
         except pickle.UnpicklingError as error:
@@ -93,15 +125,42 @@ def explain_failures(load: Any) -> Any:
                 raise dangerous(path, next(filter(None, refused.groups()))) from None
             raise broken(path) from None
         except RuntimeError as error:
-            if "zip archive" in str(error) or "PytorchStreamReader" in str(error):
+            if "zip archive" in str(error) or "PytorchStreamReader" in str(error) or "TorchScript" in str(error):
                 raise broken(path) from None
             raise
         except (EOFError, ValueError, IndexError, AttributeError, TypeError, KeyError):
             raise broken(path) from None
-        check_expressions(path, state)
-        return state
 
     return load_or_explain
+
+
+def explain_models(load: Any) -> Any:
+    """`load_model_ensemble_and_task`, with a sentence for options and dictionaries that do not go with it."""
+
+    @wraps(load)
+    def load_models(filenames: Sequence[str], *args: Any, **kwargs: Any) -> Any:
+        paths = ", ".join(map(str, filenames))
+        try:
+            return load(filenames, *args, **kwargs)
+        except NotALiteral as error:
+            raise InputError(f"{paths} is not loaded: {error}") from None
+        except RuntimeError as error:
+            raise other_dictionary(paths, error) or error from None
+
+    return load_models
+
+
+def explain_restoring(load_checkpoint: Any) -> Any:
+    """The trainer's `load_checkpoint`, with the same sentence."""
+
+    @wraps(load_checkpoint)
+    def load(trainer: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return load_checkpoint(trainer, filename, *args, **kwargs)
+        except Exception as error:  # fairseq hides what went wrong behind one of its own
+            raise (other_dictionary(filename, error.__context__) if error.__context__ else None) or error from None
+
+    return load
 
 
 def dangerous(path: str, what: str) -> InputError:
@@ -118,36 +177,53 @@ def broken(path: str) -> InputError:
     )
 
 
-# Options that fairseq evaluates as Python when it builds a model of a checkpoint: of convolutional models, say.
-EVALUATED = {
-    "adafactor_eps", "adam_betas", "adamax_betas", "character_filters", "conv_aggregator_layers", "conv_feature_layers",
-    "decoder_attention", "decoder_layers", "downsample", "encoder_attention", "encoder_layers", "gated_attention",
-    "lamb_betas", "pretrained", "project_input", "self_attention", "wer_args",
-}  # fmt: skip
+def other_dictionary(path: str, error: BaseException) -> InputError | None:
+    """What to say if a model does not fit because the dictionaries are others than those that it was trained with."""
+    mismatch = r"size mismatch for (en|de)coder\.embed_tokens\.weight: .*?Size\(\[(\d+), .*?Size\(\[(\d+), "
+    for side, trained, now in re.findall(mismatch, str(error)):
+        if trained != now:
+            return InputError(
+                f"{path} was trained with {trained} entries in the dictionary of the "
+                f"{'source' if side == 'en' else 'target'} side, and now it has {now}: the dictionary was made anew. "
+                f"Use the one that it was trained with, or train anew, with another --save-dir"
+            )
+    return None
 
 
-def check_expressions(path: str, state: Any) -> None:
-    """A checkpoint of allowed types could still have fairseq run what stands in its options."""
-    waiting = [state.get("cfg"), state.get("args")] if isinstance(state, dict) else []
+def check_options(path: str, state: Any) -> None:
+    """Options of a checkpoint hold no `${...}`: fairseq resolves its own before it writes them."""
+    for node in options_of(state):
+        for text in [*node.keys(), *node.values()] if isinstance(node, dict) else node:
+            if isinstance(text, str) and "${" in text:
+                raise dangerous(path, f"an option that refers to something else, {text[:200]!r}")
+
+
+def mark_named_files(state: Any) -> None:
+    """Marks the files that options of a checkpoint name. What the user names comes later, and in their place."""
+    for node in options_of(state):
+        if isinstance(node, dict):
+            for option in file_options() & node.keys():
+                if isinstance(node[option], str):
+                    node[option] = OF_CHECKPOINT + node[option].removeprefix(OF_CHECKPOINT)
+
+
+def options_of(state: Any) -> Iterator[dict[Any, Any] | list[Any] | tuple[Any, ...]]:
+    """All that holds options of a checkpoint, however deep."""
+    waiting: list[Any] = [state.get("cfg"), state.get("args")] if isinstance(state, dict) else []
+    seen = set()
     while waiting:
         node = waiting.pop()
-        options = vars(node) if isinstance(node, Namespace) else node
-        if not isinstance(options, dict | DictConfig):
-            continue
-        for name, value in options.items():
-            if (
-                name in EVALUATED
-                and isinstance(value, str)
-                and not re.fullmatch(r"[\d\s\[\](),.*+e-]*|True|False", value)
-            ):
-                raise dangerous(path, f"the option {name} = {value!r}")
-            waiting.append(value)
+        if isinstance(node, Namespace):
+            node = vars(node)
+        if isinstance(node, dict | list | tuple) and id(node) not in seen:
+            seen.add(id(node))
+            waiting += node.values() if isinstance(node, dict) else node
+            yield node
 
 
 def copy_whole(src_path: str, dst_path: str) -> bool:
-    part = f"{dst_path}.part"
-    shutil.copyfile(src_path, part)
-    os.replace(part, dst_path)
+    with whole(dst_path) as part:
+        shutil.copyfile(src_path, part)
     return True
 
 
@@ -163,24 +239,27 @@ def save_at_the_end_of_epochs_too(save_checkpoint: Any) -> Any:
         writes = trainer.should_save_checkpoint_on_current_rank and not (cfg.no_save or cfg.no_last_checkpoints)
         if due and writes and not PathManager.path_requires_pathmanager(last):
             copy_whole(last, os.path.join(cfg.save_dir, f"checkpoint_{epoch_itr.epoch}_{updates}{suffix}.pt"))
+            if cfg.keep_interval_updates > 0:
+                remove_old(cfg, rf"checkpoint_\d+_(\d+){suffix}\.pt")
         return saved
 
     return save
 
 
-def install() -> None:
-    """Once, when the plugin is imported."""
-    if Version(torch.__version__) < Version("2.6"):
-        raise ImportError(
-            f"torch {torch.__version__} runs whatever code a checkpoint holds: fairseq_plugins needs torch 2.6 or newer"
-        )
-    allow_what_fairseq_writes()
-    checkpoint_utils.load_checkpoint_to_cpu = explain_failures(checkpoint_utils.load_checkpoint_to_cpu)
-    checkpoint_utils.save_checkpoint = save_at_the_end_of_epochs_too(checkpoint_utils.save_checkpoint)
-    copy = PathManager.copy
+def remove_old(cfg: Any, pattern: str) -> None:
+    """All but the last --keep-interval-updates, which fairseq sees to within an epoch only."""
+    found = checkpoint_utils.checkpoint_paths(cfg.save_dir, pattern=pattern, keep_match=True)  # the newest first
+    every = cfg.keep_interval_updates_pattern
+    counted = [path for path, updates in found if every == -1 or updates % every != 0]
+    for path in counted[cfg.keep_interval_updates :]:
+        os.remove(path)
+
+
+def copy_checkpoints_whole(copy: Any) -> Any:
+    """`PathManager.copy`, by which fairseq makes checkpoint_last.pt."""
 
     def copy_checkpoint(src_path: str, dst_path: str, overwrite: bool = False) -> Any:
         remote = PathManager.path_requires_pathmanager(src_path) or PathManager.path_requires_pathmanager(dst_path)
         return copy(src_path, dst_path, overwrite) if remote else copy_whole(src_path, dst_path)
 
-    PathManager.copy = staticmethod(copy_checkpoint)
+    return staticmethod(copy_checkpoint)

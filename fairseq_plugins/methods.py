@@ -25,7 +25,19 @@ from bpe_dropout.data.folder import DataFolder
 from bpe_dropout.data.preparation import Preparation, read_preparation
 from bpe_dropout.data.texts import Text
 from bpe_dropout.errors import check_number
-from bpe_dropout.methods import METHODS, Drawing, Method
+from bpe_dropout.methods import METHODS, ROLES, Drawing, Method
+
+OF_CHECKPOINT = "named by a checkpoint: "  # is put before a file that a checkpoint names, and not the user
+
+
+def of_task(option: str) -> Any:
+    """The task's option of that name, if it has one: language_modeling has no source_lang."""
+    return II(f"oc.select:task.{option},null")
+
+
+def file_options() -> set[str]:
+    """The options that name files, of all methods."""
+    return {method.option.format(role) for method in METHODS.values() for role in ROLES}
 
 
 @dataclasses.dataclass
@@ -53,9 +65,9 @@ class MethodConfig(FairseqDataclass):
             "dropout, is not in the dictionary"
         },
     )
-    data: Optional[str] = II("task.data")
-    source_lang: Optional[str] = II("task.source_lang")
-    target_lang: Optional[str] = II("task.target_lang")
+    data: Optional[str] = of_task("data")
+    source_lang: Optional[str] = of_task("source_lang")
+    target_lang: Optional[str] = of_task("target_lang")
 
 
 class SegmentingBpe:
@@ -92,10 +104,22 @@ class SegmentingBpe:
         if role not in self._models:
             folder = self.folder
             language = folder.source if role == "src" else folder.target
-            named = self.cfg[self.method.option.format(role)]
-            path = Path(named) if named else self.method.file_of(folder.path, language)
+            option = self.method.option.format(role)
+            named = self.cfg[option]
+            path = self._follow(option, named) if named else self.method.file_of(folder.path, language)
             self._models[role] = self.method.load(path, role, language, folder.path)
         return self._models[role]
+
+    def _follow(self, option: str, named: str) -> Path:
+        """The file that an option names: any file if the user names it, one of the data folder if a checkpoint does."""
+        path = Path(named.removeprefix(OF_CHECKPOINT))
+        if named.startswith(OF_CHECKPOINT) and not path.resolve().is_relative_to(self.folder.path.resolve()):
+            raise InputError(
+                f"the checkpoint names the file {path}, which is not in the data folder {self.folder.path}: it is not "
+                f"read. If it is the right one, name it yourself: {option}={str(path)!r}, among the arguments of "
+                f"from_pretrained, or --{option.replace('_', '-')} {path}"
+            )
+        return path
 
     def text(self, path: Path, language: str, dictionary: Dictionary) -> Text:
         """A text of the data folder, to be drawn from."""

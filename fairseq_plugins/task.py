@@ -1,6 +1,6 @@
 """fairseq's translation task, segmenting as it reads: the rule "drawn in training, plain everywhere else" is here.
 
-Importing this puts the task in the place of fairseq's own `translation`, so that `fairseq-train DATA --bpe
+It takes the place of fairseq's own `translation` (patches.py), so that `fairseq-train DATA --bpe
 bpe_dropout` is all it takes. With any other --bpe every method below is fairseq's. `--task translation_bpe_dropout`
 names it outright, and then wants one of our --bpe.
 
@@ -9,12 +9,13 @@ fairseq hands a task its own options only. But that node of the configuration kn
 
 import importlib.util
 import logging
+from argparse import Namespace
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fairseq import tasks, utils
+from fairseq import utils
 from fairseq.data import Dictionary as FairseqDictionary
 from fairseq.data import encoders
 from fairseq.logging import metrics
@@ -248,20 +249,27 @@ def refuse_other_tasks(setup_task: Any) -> Any:
 
     @wraps(setup_task)
     def setup(cfg: Any, **kwargs: Any) -> Any:
-        task = setup_task(cfg, **kwargs)
-        evaluation = parent_of(cfg, "common_eval")
-        training = evaluation is not None and evaluation.path is None
-        if training and bpe_name(cfg) in BPES and not isinstance(task, ResegmentingTask):
-            name = type(task).__name__
+        name = task_name(cfg)
+        ours = issubclass(TASK_REGISTRY.get(name, object), ResegmentingTask)
+        if not ours and not kwargs.get("from_checkpoint") and is_training(cfg) and bpe_name(cfg) in BPES:
             raise InputError(f"--bpe {bpe_name(cfg)} is for --task translation alone: {name} would not draw")
-        return task
+        return setup_task(cfg, **kwargs)
 
     return setup
 
 
-TASK_REGISTRY["translation"] = ResegmentingTask
-TASK_REGISTRY[None] = ForgottenTask
-tasks.setup_task = refuse_other_tasks(tasks.setup_task)
+def task_name(cfg: Any) -> str | None:
+    """The name by which fairseq finds the task."""
+    name = getattr(cfg, "task", None)
+    return name if isinstance(name, str) else getattr(cfg, "_name", None)
+
+
+def is_training(cfg: Any) -> bool:
+    """Nothing is translated or scored, which takes the --path of a model."""
+    if isinstance(cfg, Namespace):
+        return getattr(cfg, "path", None) is None
+    evaluation = parent_of(cfg, "common_eval")
+    return evaluation is not None and evaluation.path is None
 
 
 def build_bpe(cfg: Any) -> SegmentingBpe | None:
@@ -270,7 +278,7 @@ def build_bpe(cfg: Any) -> SegmentingBpe | None:
 
 
 def bpe_name(cfg: Any) -> str | None:
-    bpe = parent_of(cfg, "bpe")
+    bpe = getattr(cfg, "bpe", None) if isinstance(cfg, Namespace) else parent_of(cfg, "bpe")
     return bpe.get("_name") if isinstance(bpe, DictConfig) else bpe
 
 

@@ -7,7 +7,6 @@ the folder `finished` beside them, so that neither stage ever has to be done aga
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from fairseq_plugins.averaging import average
@@ -25,8 +24,7 @@ def main() -> None:
     folder = options.training.parent
     if restore_average(folder, options.training, options.output):
         return
-    paths = [folder / name for name in read_json(options.training)["checkpoints"]]
-    average(argparse.Namespace(checkpoints=paths, last=None, output=options.output))
+    average([folder / name for name in read_json(options.training)["checkpoints"]], options.output)
     if not options.keep_checkpoints:
         finish(folder, options.training, options.output)
 

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.dataclass.configs import CheckpointConfig
 from fairseq.file_io import PathManager
+from omegaconf import OmegaConf
 
 from bpe_dropout import InputError
 from fairseq_plugins import checkpoints
-from fairseq_plugins.averaging import average_states, choose_checkpoints
+from fairseq_plugins.averaging import average, average_states, choose_checkpoints
 from tests.fairseq_plugins.conftest import MODEL, OURS, TRAIN, plugin, run, run_both
 
 
@@ -130,28 +132,6 @@ def test_what_fairseq_writes_loads(tmp_path):
     checkpoints.allow_what_fairseq_writes()  # again does no harm
 
 
-def test_options_that_would_be_evaluated(trained, data, tmp_path):
-    """fairseq evaluates some options of a checkpoint as Python: of convolutional models, when it builds them."""
-    witness = tmp_path / "witness"
-    state = torch.load(trained / "checkpoint_last.pt")
-    state["cfg"]["model"] = argparse.Namespace(
-        **{**vars(state["cfg"]["model"]), "_name": "fconv", "arch": "fconv", "encoder_embed_path": None,
-           "decoder_embed_path": None, "encoder_layers": f"__import__('os').system('touch {witness}') or [(8, 3)]"}
-    )  # fmt: skip
-    torch.save(state, tmp_path / "evil.pt")
-    path = tmp_path / "evil.pt"
-    done = run("fairseq-generate", data, *OURS, "--cpu", "--path", path, "--gen-subset", "valid", check=False)
-    averaged = plugin("average", path, "-o", tmp_path / "average.pt", code=1)
-    for one in (done, averaged):
-        assert one.code == 1
-        assert "evil.pt holds the option encoder_layers = " in one.sentence
-    assert not witness.exists()
-    # What such options are meant for is let through.
-    checkpoints.check_expressions(
-        "x", {"cfg": {"model": argparse.Namespace(encoder_layers="[(512, 3)] * 20 + [(768, 3)]")}}
-    )
-
-
 def test_something_else(tmp_path):
     (tmp_path / "page.pt").write_text("<html>not found</html>")
     torch.save({"weights": 1}, tmp_path / "other.pt")
@@ -240,3 +220,78 @@ def test_different_models_are_not_averaged(trained, tmp_path):
         f"error: {trained} has 3 checkpoints by epoch, such as checkpoint7.pt, and 9 were asked for"
     )
     assert not (tmp_path / "none.pt").exists()
+
+
+def test_average_is_a_function(trained, tmp_path, capsys):
+    average([trained], tmp_path / "last.pt", last=1, by="update")
+    average([trained / "checkpoint1.pt"], tmp_path / "one.pt")
+    assert f"wrote {tmp_path}/one.pt, the average of 1\n" in capsys.readouterr().out
+    assert torch.load(tmp_path / "last.pt")["model"].keys() == torch.load(tmp_path / "one.pt")["model"].keys()
+    with pytest.raises(InputError, match="there is no folder"):
+        average([trained / "checkpoint1.pt"], tmp_path / "nowhere" / "one.pt")
+
+
+@pytest.mark.parametrize("length", [4, 5], ids=["within an epoch", "at the end of one"])
+def test_only_so_many_updates_are_kept(tmp_path, monkeypatch, length):
+    """--keep-interval-updates 1 keeps one, also where the last falls on the end of an epoch."""
+
+    class Training:
+        data_parallel_rank, checkpoint_suffix, should_save_checkpoint_on_current_rank = 0, "", True
+        always_call_state_dict_during_save_checkpoint = False
+        task = None
+        updates = 0
+
+        def consolidate_optimizer(self):
+            pass
+
+        def get_num_updates(self):
+            return self.updates
+
+        def save_checkpoint(self, path, extra_state):
+            Path(path).write_text(str(self.updates))
+
+    class Epoch:
+        epoch = 1
+
+        def __init__(self, end):
+            self.end_of_epoch = lambda: end
+
+        def state_dict(self):
+            return {}
+
+    monkeypatch.delattr(checkpoint_utils.save_checkpoint, "best", raising=False)
+    cfg = OmegaConf.structured(
+        CheckpointConfig(save_dir=str(tmp_path), save_interval_updates=1, no_epoch_checkpoints=True)
+    )
+    cfg.keep_interval_updates = 1
+    trainer = Training()
+    for trainer.updates in range(1, 6):
+        checkpoint_utils.save_checkpoint(cfg, trainer, Epoch(trainer.updates == length), None)
+        kept = sorted(path.name for path in tmp_path.iterdir())
+        assert kept == [f"checkpoint_1_{trainer.updates}.pt", "checkpoint_last.pt"]
+    cfg.keep_interval_updates_pattern = 5
+    trainer.updates = 6
+    checkpoint_utils.save_checkpoint(cfg, trainer, Epoch(True), None)
+    kept = sorted(path.name for path in tmp_path.iterdir())
+    assert kept == ["checkpoint_1_5.pt", "checkpoint_1_6.pt", "checkpoint_last.pt"]
+
+
+def test_a_checkpoint_of_another_dictionary(trained, data, tmp_path):
+    folder = tmp_path / "DATA"
+    shutil.copytree(data, folder)
+    plugin("dictionary", folder, "--vocabulary", "dropout", "--overwrite")
+    path = trained / "checkpoint_last.pt"
+    generate, interactive, train = run_both(
+        ("fairseq-generate", folder, *OURS, "--cpu", "--path", path, "--gen-subset", "valid", {"check": False}),
+        ("fairseq-interactive", folder, *OURS, "--cpu", "--path", path, {"check": False, "stdin": "the value\n"}),
+        ("fairseq-train", folder, *OURS, *TRAIN, "--restore-file", path, "--save-dir", tmp_path / "save",
+         {"check": False}),
+    )  # fmt: skip
+    before, now = (len((place / "dict.en.txt").read_text().splitlines()) + 4 for place in (data, folder))
+    for done in (generate, interactive, train):
+        assert done.code == 1
+        assert done.sentence == (
+            f"error: {path} was trained with {before} entries in the dictionary of the source side, and now it has "
+            f"{now}: the dictionary was made anew. Use the one that it was trained with, or train anew, with another "
+            f"--save-dir"
+        )

@@ -376,19 +376,34 @@ def test_eval_bleu(data, tmp_path):
 
 def test_the_tasks_own_name(data, tmp_path):
     task = ["--task", "translation_bpe_dropout"]
-    named, forgotten, other = run_both(
+    named, forgotten = run_both(
         ("fairseq-train", data, *OURS, *task, *TRAIN, "--max-update", "2", "--save-dir", tmp_path),
         ("fairseq-train", data, *OURS[:2], *task, *TRAIN, {"check": False, "cwd": tmp_path}),
-        ("fairseq-train", data, *OURS, "--task", "translation_lev", *TRAIN, {"check": False, "cwd": tmp_path}),
     )  # fmt: skip
     assert "BPE-dropout, p = 0.1 (source) and 0.1 (target), seed 7" in named.out
     assert forgotten.code == 1
     assert forgotten.sentence == (
         "error: this task segments its text itself: say how with --bpe bpe_dropout or --bpe unigram_regularization"
     )
-    assert other.sentence == (
-        "error: --bpe bpe_dropout is for --task translation alone: TranslationLevenshteinTask would not draw"
-    )
+
+
+def test_other_tasks(data, tmp_path):
+    """They would train without dropout, or stop at what they do not find in the folder."""
+    multilingual = ["--lang-pairs", "en-xx"]
+    tasks = {
+        "translation_lev": [],
+        "translation_multi_simple_epoch": multilingual,
+        "language_modeling": [],
+        "multilingual_translation": [*multilingual, "--arch", "multilingual_transformer"],
+        "denoising": [],
+    }
+    arguments = ["fairseq-train", data, *OURS, *TRAIN, "--max-update", "2"]
+    done = run_both(
+        *((*arguments, "--task", task, *more, {"check": False, "cwd": tmp_path}) for task, more in tasks.items())
+    )  # fmt: skip
+    for task, one in zip(tasks, done, strict=True):
+        assert one.code == 1
+        assert one.sentence == f"error: --bpe bpe_dropout is for --task translation alone: {task} would not draw"
 
 
 @pytest.mark.parametrize("task", ["translation", "translation_bpe_dropout"])
