@@ -65,7 +65,7 @@ def read_made(work: Work) -> dict[str, bytes]:
 
 def is_kept(path: Path) -> bool:
     """Not what a training keeps of a text, or a process that was killed has left."""
-    return path.suffix not in (".words", ".part", ".lock")
+    return path.name in OF_RUN or path.suffix not in (".words", ".part")
 
 
 def read(path: Path) -> bytes:
