@@ -30,8 +30,8 @@ MADE = ("data/raw", "data/words", FOLDER, f"experiments/results/{RUN}.json")
 OF_RUN = ("training.json", "test.words", "test.txt", "generation.json", "result.json")
 
 
-def kill_at_random(work: Work, kills: int, choose: random.Random, longest: float) -> None:
-    """Starts the graph, and kills it after a random time, so many times; then lets it end."""
+def kill_at_random(work: Work, kills: int, choose: random.Random, longest: float) -> int:
+    """Starts the graph, and kills it after a random time, at most so often; then lets it end. How often it did."""
     for number in range(1, kills + 1):
         process = work.start("run", RUN, KEEP_CHECKPOINTS="")
         try:
@@ -47,8 +47,9 @@ def kill_at_random(work: Work, kills: int, choose: random.Random, longest: float
                 process.communicate()
         else:
             assert process.returncode == 0, out
-            print(f"{number} of {kills}: it was finished before", flush=True)
+            return number - 1
     work.call("run", RUN, KEEP_CHECKPOINTS="")
+    return kills
 
 
 def latest(work: Work) -> str:
@@ -102,11 +103,12 @@ def main() -> None:
         whole.call("run", RUN)
         longest = time.monotonic() - begin
         print(f"without a kill it takes {longest:.0f} s", flush=True)
-        for begun in range(0, options.kills, TOGETHER):
-            killed = Work(folder / f"killed{begun}", lines)
-            kill_at_random(killed, min(TOGETHER, options.kills - begun), choose, longest)
+        done = 0
+        while done < options.kills:
+            killed = Work(Path(tempfile.mkdtemp(dir=folder)), lines)
+            done += kill_at_random(killed, min(TOGETHER, options.kills - done), choose, longest)
             compare(whole, killed)
-            print("the same files", flush=True)
+            print(f"the same files, after {done} kills in all", flush=True)
 
 
 if __name__ == "__main__":
