@@ -40,7 +40,7 @@ check: setup ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup ## speed against other tools and stock fairseq, written to experiments/bench/*.md and the README
+bench: setup ## speed against other tools and stock fairseq, written to docs/speed.md and README.md
 	@sh scripts/setup_bench.sh $(VENV)
 	$(BIN)/python experiments/bench/segmenter.py
 	$(BIN)/python experiments/bench/training.py

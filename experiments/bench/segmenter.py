@@ -8,7 +8,7 @@ length ratio that it really gives: how many more pieces with dropout p than with
 
 Reads    FOLDER/multi30k/train.{en,de}.gz and FOLDER/tatoeba-enja/train.ja.gz, text as it was published
 Makes    data/bench/            tokenized text, merge tables, models of the others, large texts
-Writes   experiments/bench/segmenter.md, and the same into the README
+Writes   experiments/bench/segmenter.md, and the same into docs/speed.md and README.md (pages.py)
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["RAYON_NUM_THREADS"] = "1"
 os.environ["OMP_NUM_THREADS"] = "1"
 
+from pages import write_table
+
 from bpe_dropout import Corpus, Dictionary, Segmenter
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / "data" / "bench"
-TABLE = Path(__file__).with_suffix(".md")
 WHERE = (WORK / "raw", ROOT.parent / "shared" / "data")
 TEXTS = {"en": "multi30k/train.en.gz", "de": "multi30k/train.de.gz", "ja": "tatoeba-enja/train.ja.gz"}
 MERGES = {"en": 4000, "de": 4000, "ende": 4000, "ja": 16000, "large": 8000}
@@ -431,15 +432,6 @@ def machine() -> str:
     return f"{os.cpu_count()} cores of {processor()} with Python {platform.python_version()}"
 
 
-def put_into_readme(table: str, name: str) -> None:
-    readme = ROOT / "README.md"
-    text = readme.read_text()
-    begin, end = f"<!-- bench {name}: begin -->", f"<!-- bench {name}: end -->"
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    readme.write_text(f"{before}{begin}\n{table}\n{end}{after}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with the text (default: data/bench/raw)")
@@ -457,9 +449,7 @@ def main() -> None:
     table = report(results)
     print(table)
     if not options.quick:
-        TABLE.write_text(table + "\n")
-        put_into_readme(table, "segmenter")
-        say(f"written to {TABLE.relative_to(ROOT)} and README.md")
+        write_table("segmenter", table)
 
 
 if __name__ == "__main__":

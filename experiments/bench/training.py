@@ -11,7 +11,7 @@ Large       4.5 million pairs with about a million word types a side, in two pro
             the time to turn an epoch against stock fairseq's own rebuilding of its batches, and memory
 
 Reads and makes the texts of segmenter.py, and data/bench/fairseq/. Writes experiments/bench/training.md, and the same
-into the README.
+into docs/speed.md and README.md (pages.py).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from time import perf_counter
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
+from pages import write_table
 from segmenter import (
     ROOT,
     WORK,
@@ -41,11 +42,9 @@ from segmenter import (
     make_large,
     make_text,
     markdown,
-    put_into_readme,
     say,
 )  # fmt: skip
 
-TABLE = Path(__file__).with_suffix(".md")
 BIN = Path(sys.executable).parent
 PLUGIN = ["--user-dir", str(ROOT / "fairseq_plugins"), "--bpe", "bpe_dropout"]
 PLAIN = [*PLUGIN, "--bpe-dropout-src", "0", "--bpe-dropout-tgt", "0"]
@@ -292,9 +291,7 @@ def main() -> None:
     )
     print(table)
     if not options.quick:
-        TABLE.write_text(table + "\n")
-        put_into_readme(table, "training")
-        say(f"written to {TABLE.relative_to(ROOT)} and README.md")
+        write_table("training", table)
 
 
 if __name__ == "__main__":
