@@ -1,7 +1,10 @@
-"""The README is true: its commands and its Python run as they stand."""
+"""README.md, docs/ and CONTRIBUTING.md are true: their commands and their Python run as they are, with the output that
+they show; what they name is there, and their links lead somewhere."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,17 +12,29 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
+PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in PATHS}
+README = PAGES["README.md"]
+# Tested elsewhere: tests/test_setup.py installs, CI calls make, tests/scripts/test_system.py has the corpus of its own.
+NOT_RUN = ("make ", "pip install", "mkdir -p data/downloads")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], re.MULTILINE | re.DOTALL)
+
+
+def commands(page: str) -> list[str]:
+    """The blocks of a page that are to be run."""
+    return [block for block in blocks(page, "sh") if not block.startswith(NOT_RUN)]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
+    """A folder with the text that the pages work on."""
     path = tmp_path_factory.mktemp("readme")
-    (path / "README.md").write_text(README)
+    shutil.copytree(ROOT / "docs", path / "docs")
+    for file in (ROOT / "LICENSE", *ROOT.glob("*.md")):
+        shutil.copyfile(file, path / file.name)
     return path
 
 
@@ -30,58 +45,103 @@ def run(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
-def commands(folder: Path, number: int) -> str:
-    """The output of one of the blocks that are to be run, which are two."""
-    found = [block for block in blocks("sh") if not re.match(r"make|git|mkdir -p data", block)]
-    assert len(found) == 2
-    return run(["bash", "-euo", "pipefail", "-c", found[number]], folder)
+def run_block(block: str, folder: Path) -> str:
+    return run(["bash", "-euo", "pipefail", "-c", block], folder)
 
 
-def test_commands(folder):
-    out = commands(folder, 0)
-    assert out.startswith("# b")
-    assert re.search(r"^segmentation  \(p = 0.1: \d+ segmentations", out, re.MULTILINE)
-    assert re.search(r"^p = 0\.\d+ makes this text 1\.2[45]\d+ times longer", out, re.MULTILINE)
+@pytest.fixture(scope="module")
+def codes(folder) -> Path:
+    """The codes that the first command of README.md learns."""
+    block = blocks("README.md", "console")[0]
+    run_block(block.split("\n")[0].removeprefix("$ "), folder)
+    return folder / "codes"
 
 
-def test_fairseq(folder):
+@pytest.fixture(scope="module")
+def walked(folder) -> str:
+    """What the commands from a corpus to a translation print. They are run once: other tests use their files."""
     pytest.importorskip("fairseq")
-    out = commands(folder, 1)
-    assert "train: 900 pairs" in out
-    assert out.count("takes checkpoints/checkpoint") == 3
-    assert re.search(r"^Generate valid with beam=4: .*BLEU", out, re.MULTILINE)
-    assert re.search(r"^D-0\t-?[\d.]+\t\S", out, re.MULTILINE)
+    (block,) = commands("README.md")
+    return run_block(block, folder)
 
 
-def test_hydra(folder):
-    pytest.importorskip("fairseq")
-    if not (folder / "DATA").exists():
-        test_fairseq(folder)
-    (config,) = (block for block in blocks("yaml") if block.startswith("# train.yaml"))
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 180
+
+
+def test_all_blocks_of_commands_are_run():
+    found = {page: len(commands(page)) for page in PAGES if commands(page)}
+    assert found == {"README.md": 1, "docs/drawing.md": 1, "docs/fairseq.md": 1}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")])
+def test_the_output_that_is_shown(page, folder, codes):
+    for block in blocks(page, "console"):
+        assert block.startswith("$ ")
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+            # `yes | head` ends with SIGPIPE, as in a terminal.
+            assert run(["bash", "-euc", command], folder) == shown
+
+
+def test_sides_differ(folder, codes):
+    run_block(commands("docs/drawing.md")[0], folder)
+    source, target = ((folder / f"LICENSE.3.{side}").read_text() for side in ("source", "target"))
+    assert source != target
+    assert source.replace("@@ ", "") == target.replace("@@ ", "") == (folder / "LICENSE").read_text()
+
+
+def test_python(folder, codes):
+    (code,) = blocks("README.md", "python")
+    found = run([sys.executable, "-c", f"{code}\nprint(segmenter.segment('permission without limitation'))"], folder)
+    assert found.startswith("['perm@@', 'ission', ")
+
+
+def test_python_of_a_corpus(folder, codes):
+    (code,) = blocks("docs/drawing.md", "python")
+    out = run([sys.executable, "-c", f"{code}\nprint(len(ids), offsets[-1])"], folder)
+    count, end = out.split()
+    assert int(count) == int(end) > 1000
+
+
+def test_fairseq(folder, walked):
+    assert "train: 900 pairs" in walked
+    assert "learning 500 merges of en and xx" in walked
+    assert walked.count("takes checkpoints/checkpoint") == 3
+    assert re.search(r"^D-0\t-?[\d.]+\t\S", walked, re.MULTILINE)
+
+
+def test_scoring(folder, walked):
+    score = json.loads(run_block(commands("docs/fairseq.md")[0], folder))
+    assert score["name"] == "BLEU"
+    raw = (folder / "corpus" / "valid.xx").read_text().lower().splitlines()
+    assert (folder / "references").read_text().splitlines() == raw
+    assert len((folder / "hypotheses").read_text().splitlines()) == len(raw) == 100
+
+
+def test_hydra(folder, walked):
+    (config,) = (block for block in blocks("docs/fairseq.md", "yaml") if block.startswith("# train.yaml"))
     (folder / "train.yaml").write_text(config)
-    (command,) = re.findall(r"`(fairseq-hydra-train --config-dir [^`]*)`", README)
+    (command,) = re.findall(r"`(fairseq-hydra-train --config-dir [^`]*)`", PAGES["docs/fairseq.md"])
     run(["bash", "-euc", command], folder)
     assert (folder / "hydra" / "checkpoint_last.pt").exists()
 
 
-def test_python(folder):
-    if not (folder / "codes").exists():
-        test_commands(folder)
-    code = "\n".join(block for block in blocks("python") if "fairseq" not in block.split("\n")[0])
-    out = run(
-        [sys.executable, "-c", code + "\nprint(len(ids), offsets[-1], segmenter.desegment(['seg@@', 'ment']))"], folder
-    )
-    count, end, word = out.split()
-    assert int(count) == int(end) > 1000
-    assert word == "segment"
-
-
-def test_python_with_fairseq(folder):
-    pytest.importorskip("fairseq")
-    if not (folder / "checkpoints").exists():
-        test_fairseq(folder)
-    (code,) = (block for block in blocks("python") if "fairseq" in block.split("\n")[0])
-    run([sys.executable, "-c", f"{code}\nassert model.translate('This is a value.')"], folder)
+def test_python_with_fairseq(folder, walked):
+    """In a process whose user dir is the page's own, which imports the plugin."""
+    translate, plugin = blocks("docs/fairseq.md", "python")
+    name, _, code = plugin.removeprefix("# ").partition("\n")
+    (folder / name).parent.mkdir()
+    (folder / name).write_text(code)
+    code = f"""
+from argparse import Namespace
+from fairseq import utils
+from fairseq.data.encoders import BPE_REGISTRY
+utils.import_user_module(Namespace(user_dir="my_plugin"))
+assert "bpe_dropout" in BPE_REGISTRY
+{translate}
+assert model.translate("Each word.")
+"""
+    run([sys.executable, "-c", code], folder)
 
 
 def test_targets_exist():
@@ -89,34 +149,92 @@ def test_targets_exist():
     from scripts.paper import read_items
     from scripts.reproduce import resolve
 
-    named = set(re.findall(r"`make ([\w.-]+)[^`]*`", README)) | set(
-        re.findall(r"^make ([\w.-]+)", README, re.MULTILINE)
-    )
+    named = {
+        target
+        for page, text in PAGES.items()
+        for pattern in (r"`make ([\w.-]+)[^`]*`", r"^make ([\w.-]+)")
+        for target in re.findall(pattern, text, re.MULTILINE)
+        # The examples of pages, which tests/scripts/test_system.py and tests/test_contributing.py add and use.
+        if target != "mine-en-de" and not (page == "CONTRIBUTING.md" and ".seed" in target)
+    }
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert {"demo", "iwslt15-en-vi", "iwslt15", "iwslt17", "wmt14", "aspec"} <= named
     assert {"table-main", "figure-p", "fill-report"} <= named
-    for name in named - targets - {"mine-en-de"}:  # the README's own corpus: tests/scripts/test_system.py runs it
+    for name in named - targets:
         assert name in read_items() or resolve(name, [], CONFIGS, seed=1)
 
 
-MADE = ("experiments/runs/", "experiments/logs/")  # by the reproduction
+def test_the_test_command():
+    """CI calls the command that README.md gives."""
+    assert "make test\n" in blocks("README.md", "sh")
+    assert re.search(r"^make test$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
 
 
-def test_files_named_exist():
-    for path in re.findall(r"`((?:bpe_dropout|fairseq_plugins|configs|scripts|experiments|tests)/[\w/.*]*)`", README):
-        assert list(ROOT.glob(path)) or path in MADE, path
+MADE = ("experiments/runs/", "experiments/logs/", "experiments/report-own")  # by the reproduction
+ADDED = ("bpe_dropout/methods/spelling.py",)  # by CONTRIBUTING.md
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_named_exist(page):
+    names = r"`((?:bpe_dropout|fairseq_plugins|configs|scripts|experiments|tests)/[\w/.*-]*)`"
+    for path in re.findall(names, PAGES[page]):
+        assert list(ROOT.glob(path)) or path in (*MADE, *ADDED), path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links(page):
+    text = re.sub(r"^```.*?^```", "", PAGES[page], flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        path = ((ROOT / page).parent / name).resolve() if name else ROOT / page
+        assert path.exists(), link
+        assert not anchor or anchor in anchors(path.read_text("utf-8")), link
+
+
+def anchors(text: str) -> list[str]:
+    """The names that GitHub gives to headings.
+
+    >>> anchors("## What fairseq's `--bpe` does")
+    ['what-fairseqs---bpe-does']
+    """
+    headings = re.findall(r"^#+ (.*)", text, re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
 def test_speeds_are_those_of_the_benchmark():
     for name in ("segmenter", "training"):
         table = (ROOT / "experiments" / "bench" / f"{name}.md").read_text().strip()
-        assert table in README
+        assert table in PAGES["docs/speed.md"]
+
+
+def test_the_short_table_of_speeds():
+    """Each of its rows is one of the benchmark's, by its first three cells."""
+    (shown,) = re.findall(r"<!-- bench rows: begin -->\n(.*?)<!-- bench rows: end -->", README, re.DOTALL)
+    rows = [row.removesuffix("|") for row in shown.splitlines()]
+    assert len(rows) > 4
+    assert all(f"\n{row}|" in PAGES["docs/speed.md"] for row in rows)
+
+
+def test_the_benchmark_writes_these_pages():
+    """Given what was measured already, it would change nothing."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("pages", ROOT / "experiments" / "bench" / "pages.py")
+    assert spec
+    assert spec.loader
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    assert pages.update_rows(README, pages.read_tables()) == README
+    assert pages.update_rows(README.replace("**23.1** times", "9"), pages.read_tables()) == README
+    for name in pages.NAMES:
+        table = (pages.TABLES / f"{name}.md").read_text().removesuffix("\n")
+        assert pages.between_marks(PAGES["docs/speed.md"], name, table) == PAGES["docs/speed.md"]
 
 
 def test_the_demo_is_what_it_printed():
-    """Between the marks stands the end of what `make demo` printed, and the committed results say the same."""
-    import json
-
+    """Between the marks is the end of what `make demo` printed, and the committed results say the same."""
     from scripts.runs import Run, plan_run
 
     (shown,) = re.findall(r"<!-- demo: begin -->\n(.*?)<!-- demo: end -->", README, re.DOTALL)
