@@ -170,6 +170,22 @@ def test_the_test_command():
     assert re.search(r"^make test$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
 
 
+def test_the_cost_of_the_paper():
+    from scripts.corpora import CONFIGS
+    from scripts.reproduce import is_trained, plans_of, resolve, seconds_of
+
+    page = PAGES["docs/reproduction.md"]
+    for target, sentence in (
+        ("paper", r"twelve directions are (\d+) runs, about (\d+) hours"),
+        ("fill-report", r"tables and figures need (\d+) runs, about (\d+)\shours"),
+    ):
+        found = resolve(target, [], CONFIGS, seed=1)
+        plans = [plan for plan in plans_of(found, CONFIGS) if is_trained(found, plan.run)]
+        ((runs, hours),) = re.findall(sentence, page)
+        assert len(plans) == int(runs)
+        assert round(sum(map(seconds_of, plans)) / 3600, -2) == int(hours)
+
+
 MADE = ("experiments/runs/", "experiments/logs/", "experiments/report-own")  # by the reproduction
 ADDED = ("bpe_dropout/methods/spelling.py",)  # by CONTRIBUTING.md
 

@@ -1,5 +1,5 @@
 """The whole graph, by the commands that users have, on a few hundred pairs and with a tiny model: killed in the middle,
-gone on with, and on a real Slurm. The corpus is a user's own two files, with the YAML file that the README shows."""
+gone on with, and on a real Slurm. The corpus is a user's own two files, with the YAML file of docs/reproduction.md."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from sacrebleu.metrics import CHRF
 from scripts.corpora import ROOT
 from scripts.runs import Run, plan_run
 from tests.scripts.random_kills import compare, kill_at_random
-from tests.scripts.tiny import HELD, HERE, METHODS, RUNS, TRAIN, Work, readme_corpus
+from tests.scripts.tiny import HELD, HERE, METHODS, RUNS, TRAIN, Work, own_corpus
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_a_test_set_of_ones_own_is_one_yaml_file(work, finished):
 
 def test_what_files_are_missing_for_is_left_out_and_the_rest_is_done(work, filled):
     corpus = work.configs / "corpora" / "yours.en-de.yaml"
-    corpus.write_text(readme_corpus().replace("mine/", "yours/"))
+    corpus.write_text(own_corpus().replace("mine/", "yours/"))
     yours = "yours.en-de.bpe-dropout.tiny.seed1"
     kept = filled / f"{RUNS[1]}.json"
     kept.unlink()

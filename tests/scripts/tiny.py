@@ -1,4 +1,4 @@
-"""The tiny graph: a user's own two files, with the YAML file that the README shows, and a model that learns nothing."""
+"""The tiny graph: a user's own two files, with the YAML of docs/reproduction.md, and a model that learns nothing."""
 
 import os
 import re
@@ -15,11 +15,10 @@ RUNS = [f"mine.en-de.{method}.tiny.seed1" for method in METHODS]
 TRAIN, HELD = 500, 30
 
 
-def readme_corpus() -> str:
-    """The YAML of the README's own corpus."""
-    (text,) = re.findall(
-        r"```yaml\n# configs/corpora/mine\.en-de\.yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.S
-    )
+def own_corpus() -> str:
+    """The YAML of the corpus of one's own in docs/reproduction.md."""
+    page = (ROOT / "docs" / "reproduction.md").read_text()
+    (text,) = re.findall(r"```yaml\n# configs/corpora/mine\.en-de\.yaml\n(.*?)```", page, re.S)
     for old, new in (
         ("vocabulary: 4000", "vocabulary: 300"),
         ("1000", str(HELD)),
@@ -44,7 +43,7 @@ class Work:
             shutil.copytree(CONFIGS / kind, self.configs / kind)
         for kind in ("corpora", "models"):
             (self.configs / kind).mkdir()
-        (self.configs / "corpora" / "mine.en-de.yaml").write_text(readme_corpus())
+        (self.configs / "corpora" / "mine.en-de.yaml").write_text(own_corpus())
         shutil.copyfile(HERE / "tiny.yaml", self.configs / "models" / "tiny.yaml")
         mine = self.made / "data" / "downloads" / "mine"
         mine.mkdir(parents=True)
