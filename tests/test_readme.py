@@ -174,10 +174,10 @@ def test_the_cost_of_the_paper():
     from scripts.corpora import CONFIGS
     from scripts.reproduce import is_trained, plans_of, resolve, seconds_of
 
-    page = PAGES["docs/reproduction.md"]
+    page = " ".join(PAGES["docs/reproduction.md"].split())
     for target, sentence in (
         ("paper", r"twelve directions are (\d+) runs, about (\d+) hours"),
-        ("fill-report", r"tables and figures need (\d+) runs, about (\d+)\shours"),
+        ("fill-report", r"tables and figures need (\d+) runs, about (\d+) hours"),
     ):
         found = resolve(target, [], CONFIGS, seed=1)
         plans = [plan for plan in plans_of(found, CONFIGS) if is_trained(found, plan.run)]
