@@ -1,4 +1,4 @@
-"""Which p lengthens a text how much (section 5.3 of the paper and its footnote).
+"""Finds the dropout p that makes a text longer by a given ratio (section 5.3 of the paper and its footnote).
 
 The paper takes p = 0.1, which makes English and French about 1.25 times longer, and p = 0.6 for Chinese
 and Japanese, found by trial, to lengthen them as much. Here the p of a wanted ratio is computed. The
@@ -21,7 +21,7 @@ from . import _core
 from .errors import InputError, check_dropout
 from .segmenter import Segmenter
 
-# So many of the most frequent words are enumerated, as far as they have no more states than this.
+# Lengths are exact for this many of the most frequent words, unless a word has more states than STATES.
 EXACT_WORDS = 20_000
 STATES = 256
 LEAST_DRAWS, MOST_DRAWS = 8, 256
@@ -54,8 +54,8 @@ def calibrate(
     """The p, to six digits, that makes a text, given as words and their counts, `ratio` times longer.
 
     Where the expected lengths are exact, the result's ratio is within `tolerance` of the wanted one. Where words are
-    drawn, it is a step function of p, since their draws are the same for every p: then it is the nearest of all p
-    that were tried, and may miss by some 1e-4. Either way the result's ratio is that of the result's p.
+    drawn, it is a step function of p, since their draws are the same for every p: then the result is the nearest of all
+    p that were tried, and may miss by some 1e-4. Either way the result's ratio is that of the result's p.
     `progress(p, its_ratio)` is called for each p that is tried.
     """
     text = _Text(segmenter, counts)

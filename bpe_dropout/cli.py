@@ -7,7 +7,7 @@
     bpe-dropout calibrate -c codes --ratio 1.25 < train.tok.zh
     bpe-dropout data --help                   data folders for training
 
-Text is UTF-8, a sentence a line, tokenized into words with spaces between them.
+Text is UTF-8, one sentence per line, tokenized into words with spaces between them.
 """
 
 from __future__ import annotations
@@ -95,16 +95,16 @@ def make_parser() -> argparse.ArgumentParser:
         "segment text into pieces",
         "Without -p this is BPE. Each line becomes what BPE.process_line of subword-nmt makes of it, byte for byte.\n"
         "Lines end at \\n only; the command `subword-nmt apply-bpe` also ends them at \\r and at U+2028.\n\n"
-        "With -p 0.1 it is BPE-dropout. Dropout is for training, drawn anew in every epoch: a text that is segmented\n"
-        "with dropout once, and then trained on many times, is a mistake. Of a parallel text, each side needs draws\n"
-        "of its own; this is epoch 3 of both:\n\n"
+        "With -p 0.1 it is BPE-dropout. Dropout is for training, drawn anew in every epoch: to segment a text with\n"
+        "dropout once, and then train on it for many epochs, is a mistake. Each side of a parallel text needs its\n"
+        "own draws; this is epoch 3 of both:\n\n"
         "  bpe-dropout apply -c codes.en -p 0.1 --epoch 3 --side source < train.en > train.3.en\n"
         "  bpe-dropout apply -c codes.de -p 0.1 --epoch 3 --side target < train.de > train.3.de",
     )
     add_files(apply, "text to segment", "segmented text")
     add_segmenter(apply)
     add_dropout(apply)
-    apply.add_argument("--seed", type=int, default=1, metavar="N", help="draws with this seed (default: %(default)s)")
+    apply.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the draws (default: %(default)s)")
     apply.add_argument(
         "--epoch", type=int, default=0, metavar="N", help="each epoch has draws of its own (default: %(default)s)"
     )
@@ -122,7 +122,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="threads; the output is the same with any number (default: %(default)s)",
     )
 
-    learn = command("learn", run_learn, "learn merges from text", "The learner is subword-nmt's, and so is the result.")
+    learn = command("learn", run_learn, "learn merges from text", "The merges are the same as subword-nmt's.")
     add_files(learn, "text to learn from", "codes file")
     learn.add_argument(
         "-s",
@@ -137,7 +137,7 @@ def make_parser() -> argparse.ArgumentParser:
         type=int,
         default=2,
         metavar="N",
-        help="stop when no pair comes N times (default: %(default)s)",
+        help="stop when no pair occurs N times (default: %(default)s)",
     )
     learn.add_argument(
         "-t",
@@ -163,7 +163,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="show the N most probable; 0 shows all (default: %(default)s)",
     )
-    distribution.add_argument("--json", action="store_true", help="all of them, as JSON: a line a word")
+    distribution.add_argument("--json", action="store_true", help="print all of them as JSON, one line per word")
 
     calibrate = command(
         "calibrate",
@@ -181,7 +181,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="R",
         help="wanted length, relative to BPE (default: %(default)s)",
     )
-    calibrate.add_argument("--json", action="store_true", help="as JSON")
+    calibrate.add_argument("--json", action="store_true", help="print the result as JSON")
 
     from .data.commands import add_commands
 
@@ -207,7 +207,7 @@ def add_segmenter(parser: argparse.ArgumentParser) -> None:
         "--end-of-word",
         action=argparse.BooleanOptionalAction,
         help='needed for a file without any "</w>": --no-end-of-word if words have no mark at their end, as in '
-        "GPT-2's merges.txt; --end-of-word if these are codes of subword-nmt, and few",
+        "GPT-2's merges.txt; --end-of-word if these are codes of subword-nmt, but only a few",
     )
     parser.add_argument("-m", "--merges", type=int, default=-1, metavar="N", help="use only the first N merges")
     parser.add_argument(
@@ -220,15 +220,15 @@ def add_segmenter(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vocabulary",
         metavar="FILE",
-        help="take apart the pieces that are not in it: a file of subword-nmt get-vocab",
+        help="split the pieces that are not in this file, made by subword-nmt get-vocab",
     )
     parser.add_argument(
         "--vocabulary-threshold",
         type=int,
         metavar="N",
-        help="of the vocabulary, only what comes at least N times",
+        help="use only the pieces of the vocabulary that occur at least N times",
     )
-    parser.add_argument("--glossaries", nargs="+", metavar="REGEX", help="what these match stays whole")
+    parser.add_argument("--glossaries", nargs="+", metavar="REGEX", help="do not split what these match")
 
 
 def add_dropout(parser: argparse.ArgumentParser, default: float = 0.0) -> None:

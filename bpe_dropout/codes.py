@@ -1,6 +1,6 @@
 """Merge tables on disk: the codes and vocabularies of subword-nmt.
 
-A codes file is a line "#version: 0.2" and then a merge a line, the most important first:
+A codes file has the line "#version: 0.2" and then one merge per line, the highest priority first:
 
     #version: 0.2
     t h
@@ -38,20 +38,20 @@ class Codes:
 
     @property
     def ranks(self) -> dict[tuple[str, str], int]:
-        """The priority of each pair, 0 the highest. A pair that comes twice counts where it comes first."""
+        """The priority of each pair, 0 the highest. If a pair occurs twice, the first counts."""
         ranks: dict[tuple[str, str], int] = {}
         for rank, pair in enumerate(self.pairs):
             ranks.setdefault(pair, rank)
         return ranks
 
     def text(self) -> str:
-        """As a codes file has it."""
+        """The content of a codes file."""
         head = "#version: 0.2\n" if self.version == (0, 2) else ""
         return head + "".join(f"{left} {right}\n" for left, right in self.pairs)
 
     @classmethod
     def read(cls, path: str | Path, merges: int = -1, *, end_of_word: bool | None = None) -> Codes:
-        """Reads a codes file; with `merges`, only so many merges from its start (-1: all).
+        """Reads a codes file; `merges` limits it to the first so many (-1: all).
 
         A file without any "</w>" is an error unless `end_of_word` says what is meant: False for a table whose words
         have no mark at their end, as in GPT-2's merges.txt; True for codes of subword-nmt that are so few that none
@@ -71,11 +71,11 @@ class Codes:
             pair = tuple(line.strip("\r\n ").split(" "))
             if len(pair) != 2:
                 raise InputError(
-                    f"{path}, line {number}: {line!r} is no merge; expected two symbols with one space between them"
+                    f"{path}, line {number}: {line!r} is not a merge; expected two symbols with one space between them"
                 )
             if pair in where:
                 warnings.warn(
-                    f"{path}, line {number}: the merge {line!r} stands in line {where[pair]} already; the first counts",
+                    f"{path}, line {number}: the merge {line!r} is already in line {where[pair]}; the first counts",
                     stacklevel=2,
                 )
             where.setdefault(pair, number)
@@ -87,17 +87,17 @@ class Codes:
 
 
 def _check_end_of_word(lines: list[str], path: str | Path, end_of_word: bool | None) -> None:
-    """Whether the file as a whole, not only the merges that are used, is what it is taken for."""
+    """Checks the whole file, not only the merges that are used."""
     number = next((number for number, line in enumerate(lines, 1) if line.strip("\r\n ").endswith("</w>")), None)
     if end_of_word is None and number is None:
         raise InputError(
             f'{path} has no merge that ends a word with "</w>", as codes of subword-nmt have. If it is a table '
             "without end-of-word marks, such as GPT-2's merges.txt, say so with --no-end-of-word (in Python "
-            "end_of_word=False); if its merges are just few, with --end-of-word (end_of_word=True)"
+            "end_of_word=False); if it just has few merges, with --end-of-word (end_of_word=True)"
         )
     if end_of_word is False and number is not None:
         raise InputError(
-            f"{path}, line {number}: the merge {lines[number - 1]!r} ends a word, so this is no table without "
+            f"{path}, line {number}: the merge {lines[number - 1]!r} ends a word, so this table does have "
             "end-of-word marks; leave out --no-end-of-word (in Python end_of_word=False)"
         )
 
@@ -122,8 +122,8 @@ def read_piece_counts(path: str | Path) -> dict[str, int]:
 
 
 def read_vocabulary(path: str | Path, threshold: int | None = None) -> frozenset[str]:
-    """The pieces of a vocabulary that come at least `threshold` times."""
+    """The pieces of a vocabulary that occur at least `threshold` times."""
     pieces = {piece for piece, count in read_piece_counts(path).items() if threshold is None or count >= threshold}
     if not pieces:
-        raise InputError(f"{path}: no piece comes {threshold} times or more" if threshold else f"{path} is empty")
+        raise InputError(f"{path}: no piece occurs {threshold} times or more" if threshold else f"{path} is empty")
     return frozenset(pieces)

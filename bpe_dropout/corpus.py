@@ -4,10 +4,10 @@
     sampler = corpus.sampler(segmenter, dictionary, dropout=0.1)
     sampler.lengths(seed=1, epoch=3, side=0)                 # the exact length of every sentence
     sampler.tokens(17, seed=1, epoch=3, side=0)              # the ids of sentence 17
-    sampler.tokens(range(64), seed=1, epoch=3, side=0)       # of many, flat, with offsets
+    sampler.tokens(range(64), seed=1, epoch=3, side=0)       # of many sentences, flat, with offsets
 
-The text becomes numbers of words once. They are kept in a file beside it, train.en.words, which is
-mapped into memory, so that all processes that read it share it; it is made anew when the text changes.
+The words of the text are numbered once. The numbers are kept in a file beside it, train.en.words, which is
+mapped into memory, so that all processes that read it share it; it is rebuilt when the text changes.
 Words end at white space, as in fairseq; lines end at \\n and nowhere else.
 
 What is drawn for a sentence depends on (seed, epoch, side, number of the sentence) and on nothing else.
@@ -48,7 +48,7 @@ class Ragged(NamedTuple):
 
 
 class Corpus:
-    """Sentences as numbers of words.
+    """Sentences as sequences of word numbers.
 
     >>> corpus = Corpus("train.en")
     >>> len(corpus), corpus.sentence(0)
@@ -86,7 +86,7 @@ class Corpus:
         return ends[1:] - ends[:-1]
 
     def type(self, number: int) -> str:
-        """The word of a number."""
+        """The word that has this number."""
         begin, end = int(self._type_ends[number]), int(self._type_ends[number + 1])
         return self._types[begin:end].tobytes().decode()
 
@@ -141,7 +141,7 @@ class Corpus:
     ) -> Sampler:
         """Any other method: `distribution(word)` gives the segmentations of a word and their probabilities.
 
-        It is called once for each distinct word, and what it gives is kept in memory.
+        It is called once for each distinct word, and the result is kept in memory.
 
         >>> corpus.distribution_sampler(lambda word: [((word,), 0.5), (tuple(word), 0.5)], dictionary)
         """
@@ -207,7 +207,7 @@ class _CoreSampler(Protocol):
 
 
 class Sampler:
-    """Draws segmentations of a corpus. Holds no state: every call with the same numbers gives the same.
+    """Draws segmentations of a corpus. Has no state: the same arguments always give the same result.
 
     `sentences` is the number of a sentence, a range or an array of numbers, or None for all of them.
     """

@@ -1,4 +1,4 @@
-"""What goes wrong with what is handed in, as sentences: the file, the line, what to do."""
+"""What is wrong with the user's input, as sentences: the file, the line, what to do."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from numbers import Real
 
 
 class InputError(ValueError):
-    """Input that cannot be used. Its text is meant for the user as it stands."""
+    """Input that cannot be used. Its text is shown to the user as it is."""
 
 
 class LineError(InputError):
-    """A line of text that cannot be used. Its text begins with the line: whoever knows the file puts it before."""
+    """A line of text that cannot be used. Its text begins with the line; the caller adds the file in front."""
 
 
 class NoSuchSentence(InputError, IndexError):
@@ -43,7 +43,7 @@ def check_number(name: str, number: int, limit: int = 2**64) -> int:
 
 
 def encode(text: str) -> bytes:
-    """UTF-8, or a sentence if the text holds half a surrogate pair, which no file can."""
+    """UTF-8; an error if the text holds half a surrogate pair, which no file can."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:

@@ -26,10 +26,10 @@ _numbers = itertools.count()
 
 @contextlib.contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
-    """A name to write a file under; the file takes its own name when it is whole.
+    """A temporary path to write a file to; the file gets its own name when it is whole.
 
-    The name belongs to this call alone, so two processes that make the same file, on one machine or two, do not write
-    into each other's. Leftovers of processes of this machine that were killed are removed.
+    The path belongs to this call alone, so two processes that make the same file, on one machine or two, do not write
+    into each other's. Leftovers of killed processes of this machine are removed.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def is_running(process: int) -> bool:
 
 @contextlib.contextmanager
 def open_input(path: str | None) -> Iterator[BinaryIO]:
-    """A file, or standard input where none is named."""
+    """A file, or standard input if none is named."""
     if path is None or path == "-":
         yield sys.stdin.buffer
     else:
@@ -78,7 +78,7 @@ def open_input(path: str | None) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_output(path: str | None) -> Iterator[io.FileIO]:
-    """A file that appears when it is whole, or standard output where none is named."""
+    """A file that appears when it is whole, or standard output if none is named."""
     if path is None or path == "-":
         with io.FileIO(sys.stdout.fileno(), "w", closefd=False) as out:
             yield out

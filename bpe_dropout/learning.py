@@ -26,7 +26,7 @@ def learn(
     total_symbols: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Codes:
-    """The most frequent merges, at most so many; it ends early when no pair occurs `min_frequency` times.
+    """The most frequent merges, at most `merges` of them; stops early when no pair occurs `min_frequency` times.
 
     With `total_symbols`, the characters count as symbols: `merges` is then about the size of the vocabulary. Of equally
     frequent pairs, the last in the order of their text is taken. `progress(done, all)` is called for each merge.
@@ -42,7 +42,7 @@ def learn(
         merges -= len({symbol for word in words for symbol in word[:-1]}) + len({word[-1] for word in words})
     ordered = sorted(words.items(), key=lambda item: item[1], reverse=True)
     frequencies, where = get_pair_statistics(ordered)
-    # Rare pairs are kept aside, so that the most frequent of few is looked for. They come back when it is not frequent.
+    # Rare pairs are set aside, so that the maximum is taken over few. They come back when it is below the threshold.
     rare = frequencies.copy()
     threshold = max(frequencies.values()) / 10
     pairs: list[tuple[str, str]] = []

@@ -34,7 +34,7 @@ def decode_lines(file: Iterable[bytes], path: str | Path) -> Iterator[str]:
 
 
 def blocks_of_lines(source: BinaryIO) -> Iterator[bytes]:
-    """A file in blocks of whole lines. A pipe is not waited on for more than it has.
+    """A file in blocks of whole lines. What a pipe has is passed on without waiting for more.
 
     The last line may lack its \\n.
     """
@@ -51,7 +51,7 @@ def blocks_of_lines(source: BinaryIO) -> Iterator[bytes]:
 
 
 def _read_what_is_there(source: BinaryIO) -> bytes:
-    """Up to BLOCK bytes. A pipe gives little at a time, so as long as more follows at once, it is taken, too."""
+    """Up to BLOCK bytes. A pipe gives little at a time, so more is read as long as it follows at once."""
     parts = [source.read1(BLOCK)]  # type: ignore[attr-defined]
     size = len(parts[0])
     while parts[-1] and size < BLOCK and not source.isatty() and select.select([source], [], [], 0.001)[0]:

@@ -1,10 +1,10 @@
-"""Segmentations with their probabilities, handed in as lists, and drawn by the compiled core.
+"""Segmentations with their probabilities, given as lists, and drawn by the compiled core.
 
-For any method but BPE-dropout itself. `Lists` collects them; `BoundedSampler` draws whole epochs in bounded memory:
-`Corpus.distribution_sampler` keeps all segmentations of all words, and where words are many and hardly come twice
-(unsegmented Japanese, whole sentences) that is too much. The lists of frequent words are kept as far as the memory
-allows; all else is listed, drawn once for each time that it occurs, and forgotten. What is drawn is the same either
-way: it hangs on (seed, epoch, side, sentence, position) and the distribution alone.
+For any method but BPE-dropout itself. `Lists` collects them; `BoundedSampler` draws whole epochs in bounded memory.
+`Corpus.distribution_sampler` keeps all segmentations of all words, which is too much where most words occur only once
+(unsegmented Japanese, whole sentences). Here the lists of frequent words are kept as far as the memory allows; all
+others are made and drawn from once per occurrence, and not kept. What is drawn is the same either way: it depends on
+(seed, epoch, side, sentence, position) and the distribution alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .errors import check_number
 if TYPE_CHECKING:
     from .corpus import Corpus, Sampler
 
-# What a unit may become: the ids of each of its segmentations, and their probabilities.
+# The outcomes of a unit, a word or a sentence: the ids of each segmentation, and their probabilities.
 Outcomes = tuple[Sequence[Sequence[int]], Sequence[float]]
 Progress = Callable[[int, int], None]
 
@@ -103,7 +103,7 @@ class BoundedSampler:
         self._units[self._single] = np.arange(len(self._kept), len(self._kept) + len(self._single), dtype=np.uint32)
 
     def _frequent(self, memory: int) -> Iterator[int]:
-        """Keeps the lists of the words that come most often, down to twice, and gives their numbers."""
+        """Keeps the lists of the most frequent words, of those that occur at least twice, and gives their numbers."""
         counts = self._corpus.counts.astype(np.int64)
         order = np.argsort(-counts, kind="stable")
         frequent = iter(order[counts[order] > 1].tolist())
@@ -117,10 +117,10 @@ class BoundedSampler:
                     yield number
 
     def epoch(self, *, seed: int, epoch: int, side: int = 0, progress: Progress | None = None) -> Sampler:
-        """The sampler of one epoch: to be asked with the same numbers. `progress(done, all)` counts what is drawn."""
+        """The sampler of one epoch; call it with the same numbers. `progress(done, all)` counts what is drawn."""
         lists = self._kept.copy()
         with ThreadPoolExecutor(self._threads) as pool:
-            # So many chunks at a time that all threads have some, and no more, to keep the memory low.
+            # A few chunks per thread at a time, to keep the memory low.
             step = 4 * self._threads * _CHUNK
             for begin in range(0, len(self._single), step):
                 chunks = [

@@ -11,7 +11,7 @@ class Progress:
     """Shows how far the work is.
 
     On a terminal, a line that is rewritten, once the work takes longer than a moment. Elsewhere nothing, or with
-    `every` a line each so many seconds; `say` prints those lines, for example a logger's `info`, and then the terminal
+    `every` a line every so many seconds; `say` prints those lines, for example a logger's `info`, and then the terminal
     is left alone.
     """
 

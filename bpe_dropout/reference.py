@@ -1,6 +1,6 @@
 """Algorithm 1 of the paper (section 3), in plain Python, written to be read.
 
-This is the truth that the compiled core is tested against: the same candidates, the same priorities,
+This is the oracle that the compiled core is tested against: the same candidates, the same priorities,
 the same probabilities, and nothing done for speed. Tokens are strings; "</w>" marks the end of a word.
 
 >>> codes = Codes((("a", "b"), ("ab", "c</w>")))
@@ -61,7 +61,7 @@ def merge_all(tokens: Tokens, positions: Collection[int]) -> Tokens:
 
 
 def occurrences(tokens: Tokens, pair: tuple[str, str]) -> list[int]:
-    """Where a pair stands, from the left; of occurrences that overlap, the first: what subword-nmt merges in one step.
+    """Where a pair occurs, from the left; of occurrences that overlap, the first: what subword-nmt merges in one step.
 
     >>> occurrences(("a", "a", "a", "b", "a", "a"), ("a", "a"))
     [0, 4]
@@ -146,7 +146,7 @@ def distribution(
     A state is a tuple of tokens. With candidates c0, c1, ... in the order of their priority, ci is
     applied if it survives and all before it are dropped: with probability p**i * (1 - p). With
     probability p**n none of the n survives, and the word is done. Every merge makes a state one token
-    shorter, so the states are dealt with from the longest to the shortest.
+    shorter, so the states are processed from the longest to the shortest.
     """
     if len(word) == 1:
         return {(word,): 1.0}
@@ -167,7 +167,7 @@ def distribution(
 
 
 def spell(tokens: Tokens, codes: Codes, vocabulary: Collection[str] = (), separator: str = "@@") -> Tokens:
-    """The tokens without "</w>"; those that are not in the vocabulary, if there is one, taken apart."""
+    """The tokens without "</w>"; those that are not in the vocabulary, if there is one, are split again."""
     end = END if codes.end_of_word else ""
     if end and tokens[-1] == end:
         tokens = tokens[:-1]

@@ -33,7 +33,7 @@ STREAM_MEMORY = 512 << 20
 
 
 class Segmenter:
-    """A merge table at work.
+    """Segments text with a merge table.
 
     >>> segmenter = Segmenter.from_codes("codes")
     >>> segmenter.segment("unrelated words")
@@ -44,8 +44,8 @@ class Segmenter:
     'unrelated words'
 
     `vocabulary` (pieces with their separators), `glossaries` (regular expressions) and `separator` mean
-    what they mean in subword-nmt: pieces that are not in the vocabulary are taken apart again, and what
-    a glossary matches stays whole.
+    what they mean in subword-nmt: pieces that are not in the vocabulary are split again, and what a
+    glossary matches is not split.
 
     A call with dropout and a seed is a pure function of its arguments. Without a seed it draws anew each time, as
     training needs it; see seed().
@@ -93,8 +93,8 @@ class Segmenter:
         """Reads a codes file of subword-nmt, version 0.1 or 0.2, and a vocabulary file if one is named.
 
         `end_of_word` is for files without any "</w>", see Codes.read. GPT-2's merges.txt is read with
-        end_of_word=False and separator=""; its words are those of its pre-tokenizer, with bytes as letters, which
-        is not done here.
+        end_of_word=False and separator=""; it expects words as GPT-2's pre-tokenizer makes them, with bytes as
+        letters, which is not done here.
         """
         codes = Codes.read(path, merges, end_of_word=end_of_word)
         if isinstance(vocabulary, str | Path):
@@ -172,7 +172,7 @@ class Segmenter:
     def distribution(self, word: str, dropout: float, *, limit: int = 1 << 20) -> dict[tuple[str, ...], float]:
         """Every segmentation of a word with its exact probability, the most probable first.
 
-        A word of many characters has too many of them: over `limit` states of Algorithm 1 it is an error.
+        Long words have too many: more than `limit` states of Algorithm 1 are an error.
         """
         try:
             outcomes = _core.distribution(self._merges, self.word(word), check_dropout(dropout), limit)
@@ -181,10 +181,10 @@ class Segmenter:
         return dict(sorted(outcomes, key=lambda outcome: (-outcome[1], outcome[0])))
 
     def desegment(self, pieces: str | Iterable[str]) -> str:
-        """The text back from its pieces, or from a segmented line.
+        """Joins pieces, or the pieces of a segmented line, to text.
 
-        A separator at the very end, which a model may produce, goes too. A word that itself ends in the
-        separator cannot be told from a piece that goes on: that is so in subword-nmt's format.
+        A separator at the very end, which a model may produce, is removed, too. A word that itself ends in the
+        separator looks like a piece that continues: a limit of subword-nmt's format.
         """
         if not self.separator:
             raise InputError("without a separator the words cannot be told from the pieces")
@@ -200,7 +200,7 @@ class Segmenter:
         threads: int = 1,
         memory: int = STREAM_MEMORY,
     ) -> Stream:
-        """Segments much text, a block of lines at a time. With a dictionary: to ids."""
+        """Segments large texts, a block of lines at a time; with a dictionary, into ids."""
         return Stream(self, dropout, dictionary, split, threads, memory)
 
     def parts(self, word: str) -> list[tuple[str, bool]]:
@@ -249,7 +249,7 @@ class Stream:
     ) -> bytes:
         """Segments lines of UTF-8 text, split at \\n only; what is not UTF-8 is an error with its line."""
         if self._to_ids:
-            raise InputError("this stream has a dictionary and gives ids; make one without for text")
+            raise InputError("this stream has a dictionary and gives ids; for text, make one without")
         try:
             return self._streams.text(block, self._key(seed, epoch, side, first_line))
         except _core.InvalidText as error:
@@ -299,7 +299,7 @@ class _Glossaries:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._each = []
-        # Each is put into larger expressions, and must be one by itself, too.
+        # Each becomes part of larger expressions, and must be valid by itself, too.
         for pattern in patterns:
             try:
                 self._each.append((re.compile(f"^{pattern}$"), re.compile(pattern), re.compile(f"({pattern})")))

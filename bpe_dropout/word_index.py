@@ -1,8 +1,8 @@
 """The .words file beside a text: its words as numbers, made once and mapped into memory.
 
-A header, then the sections, each an array. The header names the text that it was made from by its size, its
-time and its digest: when the text changes, the file is made anew. It is written under another name and then
-renamed, so that nobody ever reads half of one, and checked when it is opened, since it may come from a stranger.
+A header, then the sections, each an array. The header identifies the text by its size, its modification time and its
+digest: when the text changes, the file is rebuilt. It is written under another name and then renamed, so that no
+process ever reads half of one, and checked when it is opened, since its source may not be trusted.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _open_index(text: Path, progress: Progress | None) -> tuple[mmap.mmap, dict[
         handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".new", dir=path.parent)
     except OSError as error:
         warnings.warn(
-            f"{path} cannot be written ({error.strerror}); the text is read anew each time it is loaded",
+            f"{path} cannot be written ({error.strerror}); the text is read again each time it is loaded",
             stacklevel=3,
         )
         with tempfile.TemporaryFile() as file:
@@ -98,7 +98,7 @@ def _read_index(path: Path) -> tuple[mmap.mmap, dict[str, Any]] | None:
     with file:
         start = file.read(_HEADER)
         if start and not start.startswith(_MAGIC):
-            raise InputError(f"{path} stands where the words of {path.stem} are kept, and is something else: move it")
+            raise InputError(f"{path} is where the words of {path.stem} are kept, but it is something else: move it")
         try:
             header = json.loads(start[len(_MAGIC) :].rstrip(b"\0 \n"))
             if os.fstat(file.fileno()).st_size != header["size"]:
@@ -130,7 +130,7 @@ def _note_time(path: Path, header: dict[str, Any], stat: os.stat_result) -> None
     """The same text with another time: noted, so that it is not compared again the next time."""
     noted = {**header, "text_time": stat.st_mtime_ns, "made": time.time_ns()}
     with contextlib.suppress(OSError), path.open("r+b") as file:
-        if file.read(_HEADER) == _header_bytes(header):  # else somebody has made it anew meanwhile
+        if file.read(_HEADER) == _header_bytes(header):  # else another process has rebuilt it meanwhile
             file.seek(0)
             file.write(_header_bytes(noted))
 
@@ -140,7 +140,7 @@ def _header_bytes(header: dict[str, Any]) -> bytes:
 
 
 def _is_sound(mapped: mmap.mmap, header: dict[str, Any]) -> bool:
-    """Whether every number in the index points to something: it may come from a stranger."""
+    """Whether every number in the index points to something: its source may not be trusted."""
     if not all(isinstance(header[name], int) for name in ("text_size", "text_time", "made")) or not header["digest"]:
         return False
     arrays = _sections(mapped, header)

@@ -15,8 +15,8 @@ namespace bpe {
 
 // The tokens of a part and the merges that are possible between them. Token i is symbols_[i]; keys_[i]
 // holds the rank of its merge with the next, and i, so that the least key is the candidate of highest
-// priority, and of equals the leftmost. Two flat arrays, gone through four at a time: for words as they
-// come that is faster than any cleverer structure.
+// priority, and of equals the leftmost. Two flat arrays, scanned four at a time: for ordinary words that
+// is faster than any cleverer structure.
 class Tokens {
  public:
   static constexpr std::size_t kMost = 128;

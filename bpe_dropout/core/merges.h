@@ -3,7 +3,7 @@
 // Symbols are numbered strings, so that two ways to the same string are the same symbol, as in
 // subword-nmt. A word enters as the symbols of its characters and leaves as pieces: strings with the
 // separator where the word goes on. Deliberately not here: reading files, regular expressions (both
-// are Python's), and chance (random.h, draw.h).
+// are Python's), and randomness (random.h, draw.h).
 #pragma once
 
 #include <string>
@@ -48,7 +48,7 @@ enum class End { kSuffix, kSymbol, kNone };
 
 class Merges {
  public:
-  // A pair that comes twice counts where it comes first.
+  // If a pair occurs twice, the first counts.
   Merges(const std::vector<std::pair<std::string, std::string>>& pairs, End end,
          std::string separator, const std::optional<std::unordered_set<std::string>>& vocabulary);
 
@@ -85,7 +85,7 @@ class Merges {
   static constexpr int kSymbolBits = 21, kRankBits = 22;
   static constexpr u64 kRankMask = (1ULL << kRankBits) - 1;
   static constexpr u64 kNoSlot = ~0ULL;
-  // Where a symbol stands decides how it is written: within a part; at its end, with "</w>" to take
+  // The place of a symbol decides how it is written: within a part; at its end, with "</w>" to take
   // off; at its end, with "</w>" already gone. The latter two twice: the word ends, or goes on.
   enum Place { kWithin, kEnd, kBareEnd, kEndJoined, kBareEndJoined, kPlaces };
   struct Spelling {

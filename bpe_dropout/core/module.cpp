@@ -1,5 +1,5 @@
-// The Python face of the core: conversions, keeping arrays alive, and letting go of the interpreter's
-// lock. All checks of what a user hands in are made in Python, in the modules above this one.
+// The Python interface of the core: conversions, keeping arrays alive, and releasing the interpreter's
+// lock. All checks of the user's input are made in Python, in the modules above this one.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -50,7 +50,7 @@ std::vector<Part> to_parts(const PyParts& given) {
 
 Divide to_divide(const py::object& callable) {
   if (callable.is_none()) return {};
-  // Held by a pointer that takes the lock to let go, since a stream may die without it.
+  // Held by a pointer that takes the lock to release it, since a stream may be destroyed without the lock.
   std::shared_ptr<py::object> held(new py::object(callable), [](py::object* object) {
     py::gil_scoped_acquire lock;
     delete object;

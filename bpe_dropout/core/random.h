@@ -1,4 +1,4 @@
-// Where chance comes from: counter-based random numbers, and how they become decisions.
+// Randomness: counter-based random numbers, and how they become decisions.
 //
 // A word's random bits are a pure function of (seed, epoch, side, sentence, position): Philox-4x64-10
 // (Salmon et al., 2011) turns these numbers, written as its key and counter, into bits. There is no

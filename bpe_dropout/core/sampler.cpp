@@ -100,7 +100,7 @@ Buffer Sampler::ids(Key key, const Selection& which, int threads, std::int64_t* 
   Buffer all;
   all.reserve(std::max<std::size_t>(1, before.back()));
   in_threads(buffers.size(), [&](std::size_t share) {
-    Buffer own = std::move(buffers[share]);  // and let go of when it is copied
+    Buffer own = std::move(buffers[share]);  // and released when it is copied
     if (own.size()) std::memcpy(all.data() + before[share], own.data(), own.size() * sizeof(std::int32_t));
     for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
       ends[i + 1] += static_cast<std::int64_t>(before[share]);

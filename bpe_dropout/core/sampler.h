@@ -79,7 +79,7 @@ class Ids {
   std::int32_t unknown_;
 };
 
-// A corpus as it lies in memory: sentences of word numbers, and the words.
+// A corpus in memory: sentences of word numbers, and the words.
 struct Corpus {
   const u32* words = nullptr;  // null: sentence i is the one word i
   const u64* sentence_ends = nullptr;
@@ -154,7 +154,7 @@ class DropoutSampler : public Sampler {
   std::size_t table_count_ = 0;
 };
 
-// Distributions that are handed in: for each word (or sentence) its segmentations and their
+// Distributions that are given: for each word (or sentence) its segmentations and their
 // cumulated probabilities, as fractions of 2^64.
 class ListSampler : public Sampler {
  public:

@@ -13,7 +13,7 @@ std::string_view bare(std::string_view line) {
   return line.substr(begin, line.find_last_not_of("\r ") + 1 - begin);
 }
 
-// A word that keeps coming back gets a table, and a finer one when it has come still more often.
+// A word that keeps recurring gets a table, and a finer one when it has occurred still more often.
 double finest_at(u32 count) {
   switch (count) {
     case 8: return 1.0 / 16;

@@ -1,5 +1,5 @@
 // Text in, text or ids out, in one go: for commands and for text that is seen once. Words are
-// remembered, and those that keep coming back get tables; what is drawn is what draw() draws.
+// remembered, and those that keep recurring get tables; what is drawn is what draw() draws.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@ namespace bpe {
 struct InvalidText : std::runtime_error {
   InvalidText(u64 line, u64 byte)
       : std::runtime_error("invalid UTF-8"), line(line), byte(byte) {}
-  u64 line, byte;  // from 0, of the text handed over; byte within the line
+  u64 line, byte;  // from 0, of the text passed in; byte within the line
 };
 
 // Throws InvalidText, if it is.

@@ -13,7 +13,7 @@
 
 namespace bpe {
 
-// Which segmentation: where its ids stand in the table and how many there are.
+// Which segmentation: where its ids are in the table and how many there are.
 using Find = u32;
 constexpr Find kUnresolved = 0xFFFFFFFF;
 constexpr u32 kMostIds = 254;

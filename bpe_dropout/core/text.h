@@ -39,7 +39,7 @@ inline std::size_t character_size(const char* at, const char* end) {
   return 0;
 }
 
-// Where the first byte stands that is not valid UTF-8; kValid if there is none.
+// The position of the first byte that is not valid UTF-8; kValid if there is none.
 inline std::size_t first_invalid(std::string_view text) {
   const char* at = text.data();
   const char* const end = at + text.size();

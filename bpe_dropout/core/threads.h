@@ -23,7 +23,7 @@ inline void in_threads(std::size_t count, const std::function<void(std::size_t)>
   std::size_t started = 1;
   try {
     for (; started < count; ++started) threads.emplace_back(guarded, started);
-  } catch (const std::system_error&) {  // no more threads to be had: this one does their work
+  } catch (const std::system_error&) {  // no more threads can be started: this one does their work
   }
   guarded(0);
   for (std::size_t i = started; i < count; ++i) guarded(i);

@@ -34,19 +34,19 @@ def add_commands(commands: Any) -> None:
         "--merges",
         type=int,
         metavar="N",
-        help="learn N merges of each side; with --joined-dictionary, N merges of both sides together",
+        help="learn N merges from each side; with --joined-dictionary, N merges from both sides together",
     )
     data.set_defaults(run=make_data)
 
     convert = commands.add_parser(
         "convert",
         help="make a data folder from text that is segmented already",
-        description="Makes a data folder from text that is segmented with @@, and its codes and dictionaries: what\n"
-        "people have who have trained with fairseq before. For example\n\n"
+        description="Makes a data folder from text that is segmented with @@, its codes and its dictionaries: what\n"
+        "you have if you have trained with fairseq before. For example\n\n"
         "  bpe-dropout convert --source-lang en --target-lang de --trainpref bpe/train \\\n"
         "      --validpref bpe/valid --codes bpe/codes --srcdict data-bin/dict.en.txt \\\n"
         "      --tgtdict data-bin/dict.de.txt --destdir DATA\n\n"
-        "Codes that are not those of the text are noticed.",
+        "Codes that do not match the text are noticed.",
         formatter_class=PLAIN,
     )
     add_texts(convert, [METHODS["bpe"]])
@@ -56,7 +56,7 @@ def add_commands(commands: Any) -> None:
     dictionary = commands.add_parser(
         "dictionary",
         help="make the dictionaries of a data folder",
-        description="Makes dict.*.txt of a data folder anew, from its training text and its codes.",
+        description="Makes dict.*.txt of a data folder from its training text and its codes.",
     )
     dictionary.add_argument("folder", metavar="DATA", help="the data folder")
     dictionary.add_argument("-s", "--source-lang", metavar="SRC", help="source language, if the folder has several")
@@ -80,17 +80,17 @@ def add_texts(parser: argparse.ArgumentParser, methods: list[Method]) -> None:
         "--vocabulary-threshold",
         type=int,
         metavar="N",
-        help="of the pieces of a side, use only those that come N times in its text: for merges of both sides together",
+        help="use only the pieces of a side that occur N times in its text: for merges learned from both sides",
     )
     parser.add_argument(
         "--src-pieces",
         metavar="FILE",
-        help="count the pieces of the source side in this file, of subword-nmt get-vocab, and not in the text",
+        help="take the counts of source pieces from this file of subword-nmt get-vocab, and not from the text",
     )
     parser.add_argument("--tgt-pieces", metavar="FILE", help="the same for the target side")
-    parser.add_argument("--glossaries", nargs="+", metavar="REGEX", help="what these match stays whole, such as '<BT>'")
-    parser.add_argument("--srcdict", metavar="FILE", help="a dictionary of the source side, in place of a new one")
-    parser.add_argument("--tgtdict", metavar="FILE", help="a dictionary of the target side, in place of a new one")
+    parser.add_argument("--glossaries", nargs="+", metavar="REGEX", help="what these match is not split, as '<BT>'")
+    parser.add_argument("--srcdict", metavar="FILE", help="use this dictionary for the source side")
+    parser.add_argument("--tgtdict", metavar="FILE", help="use this dictionary for the target side")
     add_dictionary(parser)
 
 
@@ -103,15 +103,15 @@ def add_dictionary(parser: argparse.ArgumentParser) -> None:
         "make (default: %(default)s)",
     )
     parser.add_argument("--joined-dictionary", action="store_true", help="one dictionary for both sides")
-    parser.add_argument("--threshold", type=int, default=-1, metavar="N", help="leave out what comes less than N times")
+    parser.add_argument("--threshold", type=int, default=-1, metavar="N", help="omit what occurs less than N times")
     parser.add_argument("--nwords", type=int, default=-1, metavar="N", help="keep the N most frequent")
-    parser.add_argument("--overwrite", action="store_true", help="make anew what is there already")
+    parser.add_argument("--overwrite", action="store_true", help="replace what is there already")
 
 
 def add_preparation(parser: argparse.ArgumentParser, note: str) -> None:
-    parser.add_argument("--normalize", action="store_true", help="normalise punctuation as Moses does" + note)
+    parser.add_argument("--normalize", action="store_true", help="normalize punctuation as Moses does" + note)
     parser.add_argument(
-        "--unescape", action="store_true", help="of text that Moses has tokenized: &apos; becomes ' and so on" + note
+        "--unescape", action="store_true", help="undo the escapes of Moses: &apos; becomes ' and so on" + note
     )
     parser.add_argument("--tokenize", action="store_true", help="tokenize as Moses does, without escapes" + note)
     parser.add_argument("--lowercase", action="store_true", help="lowercase" + note)

@@ -5,7 +5,7 @@
     train.en-de.en train.en-de.de ...      words, not segmented; also valid and test
     preparation.json                       how raw text was made into words
 
-Nothing is binarized, and nothing in it names where it lies: it can be moved. Here it is only found and checked;
+Nothing is binarized, and no file in it names its path, so it can be moved. Here it is only found and checked;
 making.py makes it.
 """
 
@@ -52,7 +52,7 @@ class DataFolder:
         pairs = sorted({name.groups() for name in names if name})
         if not pairs:
             raise InputError(
-                f"{self.path} holds no text such as train.en-de.en, so the languages are not known: say "
+                f"{self.path} holds no text such as train.en-de.en, so the languages are not known: give "
                 f"--source-lang and --target-lang, or make the folder: {MAKE}"
             )
         if len(pairs) > 1:
@@ -61,7 +61,7 @@ class DataFolder:
         return pairs[0]  # type: ignore[return-value]
 
     def parts(self, split: str) -> list[str]:
-        """The parts of a split that fairseq puts together: train, train1, train2, ..."""
+        """The parts of a split, which fairseq concatenates: train, train1, train2, ..."""
         names = (split + (str(number) if number else "") for number in itertools.count())
         return list(itertools.takewhile(lambda name: self._find(name, self.source), names))
 
@@ -73,7 +73,7 @@ class DataFolder:
         if self._find(split, language, ".idx"):
             raise InputError(
                 f"{self.path} was binarized by fairseq-preprocess, so its segmentation is fixed. BPE-dropout needs "
-                f"the words: make a folder from your text with its @@ and its codes and dictionaries "
+                f"the words: make a folder from your segmented text (with @@), its codes and its dictionaries "
                 f"(bpe-dropout convert --help), or from plain text ({MAKE})"
             )
         without = "; to train without validation, say --disable-validation" if split.startswith("valid") else ""

@@ -53,7 +53,7 @@ def make_data(options: argparse.Namespace) -> None:
 
 
 def convert_data(options: argparse.Namespace) -> None:
-    """From segmented text: words are put together again, and must be what the codes take apart so."""
+    """From segmented text: pieces are joined to words, and the codes must split these into the same pieces."""
     methods = check_options(options)
     with new_folder(options) as folder:
         write_glossaries(options, folder)
@@ -87,7 +87,7 @@ def roles(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
 
 
 def given(options: argparse.Namespace, role: str, method: Method) -> str | None:
-    """The file that was handed in for a role: --src-codes, or --codes."""
+    """The file that was given for a role: --src-codes, or --codes."""
     return getattr(options, f"{role}_{method.given}", None) or getattr(options, method.given, None)
 
 
@@ -107,7 +107,7 @@ def texts(options: argparse.Namespace) -> Iterator[tuple[Path, str, str]]:
 
 
 def check_options(options: argparse.Namespace) -> dict[str, Method]:
-    """What was named is there and can be used, before the long work begins. Gives the method of each language."""
+    """Checks what was named before the long work begins. Gives the method of each language."""
     methods = {}
     for role, language in roles(options):
         named = [method for method in METHODS.values() if given(options, role, method)]
@@ -135,7 +135,7 @@ def check_options(options: argparse.Namespace) -> dict[str, Method]:
 
 @contextlib.contextmanager
 def new_folder(options: argparse.Namespace) -> Iterator[Path]:
-    """A folder under another name, which takes its own when all of it is made."""
+    """A folder under a temporary name, which is renamed when it is whole."""
     target = Path(options.destdir)
     if target.exists() and not options.overwrite:
         raise InputError(f"{target} exists already. To make it anew, add --overwrite")
@@ -160,7 +160,7 @@ def new_folder(options: argparse.Namespace) -> Iterator[Path]:
 
 
 def finish(options: argparse.Namespace, folder: Path, methods: Mapping[str, Method]) -> None:
-    """What segments, the record of the preparation and dictionaries; and a word on what was made."""
+    """Adds codes or models, the record of the preparation and dictionaries; prints what was made."""
     write_preparation(folder, *(recorded(options, folder, language) for language in languages(options)))
     made = DataFolder(folder, *languages(options))
     for split in SPLITS:
@@ -187,14 +187,14 @@ def finish(options: argparse.Namespace, folder: Path, methods: Mapping[str, Meth
 
 
 def recorded(options: argparse.Namespace, folder: Path, language: str) -> Preparation:
-    """What the folder says of its text. Text that was tokenized elsewhere has Moses' escapes or has none: it shows."""
+    """What the folder records of its text. Text tokenized elsewhere may have Moses' escapes: the text shows it."""
     steps, text = preparation(options, language), DataFolder(folder, *languages(options)).text("train", language)
     lines = enumerate(read_lines(text), 1)
     found = next(((number, escape) for number, line in lines for escape in escapes(line)), None)
     if found:
         print(
             f"warning: {options.trainpref}.{language}, line {found[0]}: {found[1]} is an escape of Moses, and dropout "
-            "breaks it into characters. To avoid that, make the folder of text without escapes: --unescape does it"
+            "breaks it into characters. To avoid that, make the folder from text without escapes: --unescape does it"
         )
     return replace(steps, escape=steps.tokenize and found is not None)
 
@@ -236,7 +236,7 @@ def learn_codes(options: argparse.Namespace, folder: DataFolder) -> None:
 
 
 def write_pieces(options: argparse.Namespace, folder: DataFolder) -> None:
-    """Sennrich's recipe for joint merges: of the pieces of each side, only those that come often enough in it."""
+    """Sennrich's recipe for joint merges: of the pieces of each side, only those that occur often enough in it."""
     for role, language in roles(options):
         if options.vocabulary_threshold and not getattr(options, f"{role}_pieces"):
             model = load(folder.path, bpe.METHOD, role, language)
@@ -245,7 +245,7 @@ def write_pieces(options: argparse.Namespace, folder: DataFolder) -> None:
 
 
 def write_dictionaries(options: argparse.Namespace, folder: DataFolder) -> None:
-    """Those that were not handed in, of the training text."""
+    """Those that were not given, from the training text."""
     counts = {}
     for role, language in (("src", folder.source), ("tgt", folder.target)):
         if not getattr(options, f"{role}dict", None):
@@ -254,9 +254,9 @@ def write_dictionaries(options: argparse.Namespace, folder: DataFolder) -> None:
             counts[language] = method.count(model, folder.text("train", language), options.vocabulary)
     if options.joined_dictionary and counts:
         if len(counts) < 2:
-            raise InputError("--joined-dictionary makes one dictionary for both sides, and one was handed in")
+            raise InputError("--joined-dictionary makes one dictionary for both sides, but one was given")
         joined: Counter[str] = sum(counts.values(), Counter())
-        for pieces in counts.values():  # adding counters loses what comes 0 times
+        for pieces in counts.values():  # adding counters loses what occurs 0 times
             joined.update(dict.fromkeys(pieces, 0))
         counts = dict.fromkeys(counts, joined)
     for language, pieces in counts.items():
@@ -321,7 +321,7 @@ def _prepare(lines: list[str]) -> list[str]:
 
 
 def join_text(path: Path, to: Path, codes: Path, model: bpe.BpeModel) -> None:
-    """Joins pieces to words, and looks whether the codes take them apart again as they were."""
+    """Joins pieces to words, and checks that the codes split these into the same pieces."""
     segmenter = model.segmenter
     stream = segmenter.stream(split="whitespace")
     different, lines, marked, example, segmented = 0, 0, 0, "", False

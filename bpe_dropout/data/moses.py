@@ -3,15 +3,15 @@
     "It's 3,000 people." -> It 's 3,000 people .
     「はい、３人です。」 -> 「 はい 、 ３人です 。 」
 
-The rules are the script's own, in its order, as they are since November 2018 (the full stop at the end of a line is a
-word also after an abbreviation). sacremoses, Moses in Python, has another idea of what a letter is (for Chinese and
-Japanese the full stop is one), and leaves the last full stop with an abbreviation; of it we take the abbreviations, the
-normalising of punctuation and the joining. A language without a list of abbreviations (Vietnamese, Arabic, Japanese)
-has the English one, as in Moses.
+The rules are the script's own, in its order, as they have been since November 2018 (the full stop at the end of a line
+is a word even after an abbreviation). sacremoses, Moses in Python, has another idea of what a letter is (for Chinese
+and Japanese the full stop is one), and leaves the last full stop with an abbreviation. From it we take the lists of
+abbreviations, the normalization of punctuation and the detokenizer. A language without a list of abbreviations
+(Vietnamese, Arabic, Japanese) uses the English one, as in Moses.
 
 An escape stands for one character that Moses keeps for itself: `&apos;` for `'`. Dropout would break it, so words are
-not escaped (Moses: -no-escape) unless a data folder of old is: a text with its escapes as single characters and the
-text unescaped are the same text, with other names for 8 characters.
+not escaped (Moses: -no-escape), except for data folders that were made with escapes: a text with its escapes as single
+characters and the text unescaped are the same text, with other names for 8 characters.
 
 Left out: the colon within Finnish and Swedish words and the middle dot within Catalan ones, protected patterns,
 hyphens (-a), the Penn treebank's rules.
@@ -62,7 +62,7 @@ ESCAPES = {
 _ESCAPE = re.compile("|".join(map(re.escape, ESCAPES.values())))
 _CHARACTERS = {escape: character for character, escape in ESCAPES.items()}
 
-# What detokenizer.perl leaves apart: punctuation of Arabic, and that of Chinese and Japanese, on both of its sides.
+# What detokenizer.perl does not join: punctuation of Arabic, and that of Chinese and Japanese, on both of its sides.
 _WIDE = r"[\u3001-\u303f\uff01-\uff64\uffe0-\uffe6“”·・]"
 _EAST_ASIAN = rf" (?={_WIDE})|(?<={_WIDE}) "
 _JOINED = {"ar": r" (?=[،؛؟٪])", "zh": _EAST_ASIAN, "ja": _EAST_ASIAN}

@@ -1,7 +1,7 @@
 """The source or the target of all sentence pairs, segmented when it is asked for, and batches of it, padded.
 
-A `PairSide` is made of texts. Its twins `plain()` and `draw(seed, epoch)` are one segmentation of all of it: they have
-the exact sizes of all sentences and the tokens of any. Tensors are the toolkit's: here all is numpy.
+A `PairSide` is made of texts. Its copies `plain()` and `draw(seed, epoch)` are one segmentation of all of it: they have
+the exact sizes of all sentences and the tokens of any. Tensors are up to the toolkit: everything here is numpy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Tokens(NamedTuple):
         return np.split(self.ids, np.cumsum(self.lengths)[:-1])
 
     def padded(self, pad: int, left: bool, multiple: int) -> NDArray[np.int64]:
-        """A row a sentence, filled with `pad` at the left or the right, its width a multiple."""
+        """One row per sentence, padded on the left or the right to a width that is a multiple of `multiple`."""
         width = -(-int(self.lengths.max()) // multiple) * multiple
         columns = np.arange(width)
         taken = columns >= (width - self.lengths)[:, None] if left else columns < self.lengths[:, None]
@@ -57,8 +57,8 @@ class Samples(NamedTuple):
 class PairSide:
     """The source or the target of all pairs: one text, or several one after the other.
 
-    Every part has two numbers of its own to draw with, one a side, so that the copies of an upsampled text, too,
-    are drawn independently.
+    Every part draws with side numbers of its own, one for the source and one for the target, so that the copies of an
+    upsampled text, too, are drawn independently.
     """
 
     def __init__(self, texts: Sequence[Text], side: int, longest: int | None = None) -> None:

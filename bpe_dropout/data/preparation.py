@@ -4,10 +4,10 @@
 
 is the folder's preparation.json. Training and `fairseq-generate` read words as they are; raw input
 (`fairseq-interactive`, a model loaded in Python) goes through the same steps first, in this order, and what the model
-writes is put together again. The steps are those of Moses (moses.py): punctuation is normalised, escapes (&apos;)
-become characters, words and punctuation are separated, characters are escaped; text is lowercased, and stays so.
+writes is detokenized. The steps are those of Moses (moses.py): punctuation is normalized, escapes (&apos;) become
+characters, words and punctuation are separated, characters are escaped; text is lowercased, and stays lowercased.
 
-Folders made before "escape" was recorded have escaped words if they are tokenized, and are read so.
+Folders made before "escape" was recorded are taken to have escaped words if they are tokenized.
 """
 
 from __future__ import annotations

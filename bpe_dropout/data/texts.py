@@ -87,7 +87,7 @@ class Text(ABC):
     @property
     @abstractmethod
     def draws_aside(self) -> bool:
-        """Whether lengths are drawn by the compiled core alone, so that a training beside it goes on undisturbed."""
+        """Whether lengths are drawn by the compiled core alone, and so do not hold up a training meanwhile."""
 
     @abstractmethod
     def segment(self, line: str) -> list[str]:
@@ -98,7 +98,7 @@ class Text(ABC):
         """The ids of every distinct word, the best segmentation."""
 
     def unknown(self) -> tuple[float, str]:
-        """The share of unknown pieces in the plain segmentation, and the word of such a piece that comes most often."""
+        """The share of unknown pieces in the plain segmentation, and the most frequent word that has one."""
         ids, offsets = self.types()
         counts = self.corpus.counts.astype(np.int64)
         lengths = np.diff(offsets)

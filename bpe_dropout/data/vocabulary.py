@@ -20,7 +20,7 @@ from ..segmenter import Segmenter
 
 
 def count_pieces(segmenter: Segmenter, corpus: Corpus) -> Counter[str]:
-    """The pieces of a text under plain BPE, and how often they come."""
+    """The pieces of a text under plain BPE, and how often they occur."""
     segmented = segmenter.stream().text(corpus.type_lines()).decode().removesuffix("\n")
     counts: Counter[str] = Counter()
     for line, count in zip(segmented.split("\n"), corpus.counts.tolist(), strict=True):

@@ -1,13 +1,13 @@
 """Methods of segmentation, a module each: bpe (BPE, BPE-dropout) and unigram (Kudo's subword regularization).
 
 A method is a probability distribution over segmentations. Its module has one object, METHOD, that says what the method
-learns, which file it keeps in a data folder, how it segments, draws and joins pieces, and which options it has. All
-else (data folders, the fairseq plugin, the reproduction) looks it up here, by its name:
+learns, which file it keeps in a data folder, how it segments, draws and joins pieces, and which options it has.
+Everything else (data folders, the fairseq plugin, the reproduction) looks it up here, by its name:
 
 >>> METHODS["bpe"].file.format("en")
 'codes.en'
 
-A module that is put into this folder is a new method. CONTRIBUTING.md shows one.
+A new module in this folder is a new method. CONTRIBUTING.md shows one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROLE_NAMES = {"src": "source", "tgt": "target"}
 
 
 class LineSegmenter(Protocol):
-    """What a method has learned of a language, at work."""
+    """Segments with what a method has learned of a language."""
 
     def segment(self, line: str) -> list[str]:
         """The pieces of a line of words, the best segmentation; words end at white space."""
@@ -47,13 +47,13 @@ class Drawing:
 
 
 class Method(ABC):
-    """What there is to know of a method. It has no state."""
+    """All that the rest of the code needs to know of a method. It has no state."""
 
     name: ClassVar[str]  # in configs/methods (`kind`) and in the names of data folders
     bpe: ClassVar[str]  # its name as fairseq's --bpe
     symbol: ClassVar[str]  # fairseq's name for how its pieces are joined, as in --remove-bpe
     file: ClassVar[str]  # what it keeps in a data folder, for each language: codes.{}
-    given: ClassVar[str]  # the option that hands in that file: --src-codes
+    given: ClassVar[str]  # the option that gives that file: --src-codes
     option: ClassVar[str]  # the option that names it to a training, for each role: bpe_dropout_{}_codes
     learned: ClassVar[str]  # what that file is, for messages: "merges"
     options: ClassVar[type]  # a dataclass: the options of a training, with their help
@@ -61,7 +61,7 @@ class Method(ABC):
 
     @abstractmethod
     def learn(self, words: Path, vocabulary: int, output: Path, threads: int, progress: Progress) -> dict[str, int]:
-        """Learns from a text what gives about so many pieces; says how many there are."""
+        """Learns from a text, for a vocabulary of about so many pieces; says how many there are."""
 
     @abstractmethod
     def load(self, path: Path, role: str, language: str = "", folder: Path | None = None) -> Any:
@@ -84,7 +84,7 @@ class Method(ABC):
 
     @abstractmethod
     def check(self, options: Any) -> None:
-        """An error if an option has a value that cannot be."""
+        """An error if an option has an invalid value."""
 
     @abstractmethod
     def describe(self, options: Any) -> str:
@@ -92,7 +92,7 @@ class Method(ABC):
 
     @abstractmethod
     def options_of(self, settings: Mapping[str, Any], sides: list[str], p: Mapping[str, float]) -> dict[str, Any]:
-        """The options of a run: of the settings of its YAML file, the sides that are drawn, and the p of each."""
+        """The options of a run, from the settings of its YAML file, the sides that are drawn, and the p of each."""
 
     def file_of(self, folder: Path, language: str) -> Path:
         return folder / self.file.format(language)

@@ -25,7 +25,7 @@ from . import Drawing, Method
 
 SEPARATOR = "@@"
 PIECES = "pieces.{}"  # in a data folder: the pieces of a language that may be used, if not all may
-GLOSSARIES = "glossaries.txt"  # in a data folder: what stays whole
+GLOSSARIES = "glossaries.txt"  # in a data folder: what is not split
 
 
 @dataclass
@@ -54,8 +54,8 @@ class Bpe(Method):
     takes_p = True
 
     def learn(self, words: Path, vocabulary: int, output: Path, threads: int, progress: Progress) -> dict[str, int]:
-        """As many merges as give a text of at most so many different pieces. (A number of merges is not a size: the
-        characters come on top, and pieces that are merged away go.)"""
+        """As many merges as give at most so many distinct pieces. (The number of merges is not the vocabulary's size:
+        characters are added, and pieces that are always merged away disappear.)"""
         corpus = read_corpus(words)
         most = vocabulary * 5 // 4  # pieces that are merged away make room for more merges than pieces
         learned = learn(count_words(words), most, progress=progress.counting(output.name, "merges"))
@@ -179,7 +179,7 @@ class BpeText(Text):
 
 
 def choose_merges(pieces: Callable[[int], int], most: int, vocabulary: int) -> int:
-    """How many of the first merges give at most so many pieces; pieces(n) grows with n, but for single steps.
+    """How many of the first merges give at most so many pieces; pieces(n) grows with n, apart from single steps.
 
     >>> choose_merges(lambda merges: 30 + merges, most=100, vocabulary=100)
     70
@@ -206,7 +206,7 @@ def count_for_learning(folder: DataFolder, language: str) -> Counter[str]:
 
 
 def write_glossaries(folder: Path, glossaries: Sequence[str]) -> None:
-    """Regular expressions of what stays whole, a line each."""
+    """Regular expressions of what is not split, one per line."""
     Segmenter(Codes(()), glossaries=glossaries)
     with whole(folder / GLOSSARIES) as part:
         part.write_text("".join(f"{glossary}\n" for glossary in glossaries), "utf-8")
@@ -218,17 +218,17 @@ def read_glossaries(folder: Path) -> list[str]:
 
 
 def write_pieces(folder: Path, language: str, counts: Mapping[str, int], threshold: int | None) -> None:
-    """The pieces that may be used, as subword-nmt get-vocab writes them; others are taken apart."""
+    """The pieces that may be used, as subword-nmt get-vocab writes them; others are split."""
     kept = {piece: count for piece, count in counts.items() if count >= (threshold or 0)}
     if not kept:
-        raise InputError(f"--vocabulary-threshold {threshold}: no piece of {language} comes so often")
+        raise InputError(f"--vocabulary-threshold {threshold}: no piece of {language} occurs so often")
     with whole(folder / PIECES.format(language)) as part:
         lines = (f"{piece} {count}\n" for piece, count in sorted(kept.items(), key=lambda item: (-item[1], item[0])))
         part.write_text("".join(lines), "utf-8")
 
 
 def read_segmenter(path: Path, pieces: Path | None = None, glossaries: Sequence[str] = ()) -> Segmenter:
-    """The merges of a file, or a sentence if it is something else."""
+    """The merges of a file; an error if it is something else."""
     with path.open("rb") as file:
         if b"\n\x05<unk>" in file.read(256):
             raise InputError(

@@ -2,8 +2,8 @@
 
 A sentencepiece unigram model for each side segments; training draws one of the l best segmentations, each weighted
 by its probability to the power alpha; everything else takes the best. The unit whose l best are meant is an option:
-the paper says l "for each word", sentencepiece takes whole sentences, and that is not the same noise: whoever
-reports a number names the unit.
+the paper says l "for each word", sentencepiece takes whole sentences, and that is not the same noise. A reported
+number should name the unit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SENTENCES = 5_000_000  # that sentencepiece learns from, at most: it keeps them 
 
 @dataclass
 class UnigramOptions:
-    unigram_nbest: int = field(default=64, metadata={"help": "l: draw from so many best segmentations; 1: no sampling"})
+    unigram_nbest: int = field(default=64, metadata={"help": "draw from the l best segmentations; 1: no sampling"})
     unigram_alpha: float = field(
         default=0.1, metadata={"help": "alpha: probabilities are taken to this power; 0 is uniform, 1 the model's own"}
     )
@@ -66,7 +66,7 @@ class Unigram(Method):
     options = UnigramOptions
 
     def learn(self, words: Path, vocabulary: int, output: Path, threads: int, progress: Progress) -> dict[str, int]:
-        """A unigram model with so many pieces. Its text is taken as it is (no normalisation, all characters), so that
+        """A unigram model with so many pieces. Its text is taken as it is (no normalization, all characters), so that
         all methods see the same text."""
         sentencepiece = import_sentencepiece()
         lines, longest = 0, 0
@@ -128,7 +128,7 @@ class Unigram(Method):
         )
 
     def join(self, pieces: str) -> str:
-        # With --remove-bpe, fairseq has put the words together already.
+        # With --remove-bpe, fairseq has joined the pieces already.
         return pieces.replace(" ", "").replace(SPACE, " ").strip() if SPACE in pieces else pieces
 
     def check(self, options: UnigramOptions) -> None:

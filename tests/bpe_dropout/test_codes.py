@@ -65,7 +65,7 @@ def test_a_table_with_end_of_word_is_not_taken_for_one_without(write):
 
 def test_a_duplicate_counts_where_it_comes_first(write):
     path = write("#version: 0.2\na b\nc d\na b\n")
-    with pytest.warns(UserWarning, match="line 4: the merge 'a b' stands in line 2 already; the first counts"):
+    with pytest.warns(UserWarning, match="line 4: the merge 'a b' is already in line 2; the first counts"):
         codes = Codes.read(path, end_of_word=True)
     assert codes.ranks == {("a", "b"): 0, ("c", "d"): 1}
 
@@ -73,7 +73,7 @@ def test_a_duplicate_counts_where_it_comes_first(write):
 @pytest.mark.parametrize("line", ["a", "a b c", "", "a  b", " "])
 def test_a_malformed_line_is_named(write, line):
     path = write(f"#version: 0.2\na b\n{line}\nc d\n", "codes.en")
-    with pytest.raises(InputError, match=r"codes\.en, line 3: .* is no merge; expected two symbols"):
+    with pytest.raises(InputError, match=r"codes\.en, line 3: .* is not a merge; expected two symbols"):
         Segmenter.from_codes(path)
 
 
@@ -99,7 +99,7 @@ def test_vocabularies(write):
     assert read_vocabulary(write("the 3\nun@@ 1\n"), 2) == {"the"}
     with pytest.raises(InputError, match="line 2: expected a piece, a space and its count"):
         read_vocabulary(write("the 3\nun@@\n"))
-    with pytest.raises(InputError, match="no piece comes 9 times"):
+    with pytest.raises(InputError, match="no piece occurs 9 times"):
         read_vocabulary(write("the 3\n"), 9)
     with pytest.raises(InputError, match="threshold needs a vocabulary"):
         Segmenter.from_codes(write("a </w>\n"), vocabulary_threshold=3)

@@ -322,7 +322,7 @@ def test_the_test_of_independence_would_notice(drawn_words):
     assert independent(here, mixed) < 1e-9
 
 
-# Distributions that are handed in.
+# Distributions that are given.
 
 
 def test_handed_in_distributions_of_words(corpus, english):

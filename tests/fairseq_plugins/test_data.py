@@ -29,7 +29,7 @@ def test_a_folder(data, corpus):
 
 
 def test_from_segmented_text(corpus, binarized, data, tmp_path):
-    """What people have who have trained with fairseq before gives the folder that plain text gives."""
+    """What you have if you have trained with fairseq before gives the folder that plain text gives."""
     arguments = [
         "--source-lang", "en", "--target-lang", "xx", "--trainpref", binarized / "train.bpe", "--validpref",
         binarized / "valid.bpe", "--srcdict", binarized / "BIN/dict.en.txt", "--tgtdict", binarized / "BIN/dict.xx.txt",
