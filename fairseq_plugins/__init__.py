@@ -1,7 +1,7 @@
 """BPE-dropout in fairseq: `fairseq-train DATA --user-dir fairseq_plugins --bpe bpe_dropout --arch transformer ...`
 
 Importing this registers the methods as BPEs, `bpe_dropout` and `unigram_regularization`, the tokenizer `characters`,
-and the task `translation_bpe_dropout`, which also takes the place of fairseq's `translation`; and it mends how fairseq
+and the task `translation_bpe_dropout`, which also takes the place of fairseq's `translation`; and it fixes how fairseq
 loads and saves checkpoints. All that it replaces in fairseq and torch is listed in patches.py. `python -m
 fairseq_plugins` prints the folder to name as --user-dir.
 """

@@ -1,7 +1,6 @@
 """Averages checkpoints: the mean of each parameter, in double precision (the paper averages the last 5).
 
-The average can be translated with, like any checkpoint; it has no state of the optimizer, so it is not for going on
-with a training.
+The average can translate, like any checkpoint; it has no state of the optimizer, so no training can be resumed from it.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def average_states(paths: Sequence[Path]) -> dict[str, Any]:
             if value.is_floating_point():
                 sums[name] += value.double()
             elif not torch.equal(sums[name], value):
-                raise InputError(f"{path}: {name} holds whole numbers, and others than in {paths[0]}")
+                raise InputError(f"{path}: {name} holds whole numbers, and they differ from those in {paths[0]}")
     if first is None:
         raise InputError("there is nothing to average: name checkpoints, or a folder and --last")
     first["model"] = {

@@ -5,7 +5,7 @@ checkpoints also hold `argparse.Namespace` and numpy arrays; these, and nothing 
 stand-ins that make arrays of numbers: `numpy.ndarray` itself would take any bytes for addresses of objects. A
 checkpoint that holds anything more could run code when it is loaded, and is refused. Its options are data, too: what
 fairseq would evaluate of them is read as literals (guard.py), they refer to nothing outside of themselves, and files
-that they name are followed in the data folder only.
+that they name are read from the data folder only.
 
 Saving. fairseq writes a checkpoint under another name and renames it, but then copies it, byte by byte, to
 checkpoint_last.pt: a training that is killed at that moment would leave half a file there. Copies are renamed, too.
@@ -83,7 +83,7 @@ def make_number(kind: SafeDtype, data: bytes) -> Any:
 
 
 def allow_what_fairseq_writes() -> None:
-    """Names in a checkpoint, and what is taken for them: of numpy, nothing that could be turned to other ends."""
+    """Names in a checkpoint, and what is taken for them: of numpy, nothing that could be abused."""
     stand_ins: list[Any] = [(SafeArray, "numpy.ndarray"), (SafeDtype, "numpy.dtype")]
     for core in ("numpy.core", "numpy._core"):  # numpy 1, and 2
         stand_ins += [(make_array, f"{core}.multiarray._reconstruct"), (make_number, f"{core}.multiarray.scalar")]
@@ -112,7 +112,7 @@ def load_safely_for_fairseq(load: Any) -> Any:
 
 
 def explain_failures(load: Any) -> Any:
-    """`load(path, ...)`, with sentences for what may be wrong with the file."""
+    """`load(path, ...)`, with error messages for what may be wrong with the file."""
 
     @wraps(load)
     def load_or_explain(path: str, *args: Any, **kwargs: Any) -> Any:
@@ -135,7 +135,7 @@ def explain_failures(load: Any) -> Any:
 
 
 def explain_models(load: Any) -> Any:
-    """`load_model_ensemble_and_task`, with a sentence for options and dictionaries that do not go with it."""
+    """`load_model_ensemble_and_task`, with an error message for options and dictionaries that do not match."""
 
     @wraps(load)
     def load_models(filenames: Sequence[str], *args: Any, **kwargs: Any) -> Any:
@@ -151,7 +151,7 @@ def explain_models(load: Any) -> Any:
 
 
 def explain_restoring(load_checkpoint: Any) -> Any:
-    """The trainer's `load_checkpoint`, with the same sentence."""
+    """The trainer's `load_checkpoint`, with the same error message."""
 
     @wraps(load_checkpoint)
     def load(trainer: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
@@ -172,20 +172,20 @@ def dangerous(path: str, what: str) -> InputError:
 
 def broken(path: str) -> InputError:
     return InputError(
-        f"{path} is not a whole checkpoint of fairseq: it is cut short, or something else. A training goes on from "
-        "another one with --restore-file"
+        f"{path} is not a whole checkpoint of fairseq: it is cut short, or something else. To resume from another "
+        "one, use --restore-file"
     )
 
 
 def other_dictionary(path: str, error: BaseException) -> InputError | None:
-    """What to say if a model does not fit because the dictionaries are others than those that it was trained with."""
+    """The error if a model does not fit because a dictionary is not the one that it was trained with."""
     mismatch = r"size mismatch for (en|de)coder\.embed_tokens\.weight: .*?Size\(\[(\d+), .*?Size\(\[(\d+), "
     for side, trained, now in re.findall(mismatch, str(error)):
         if trained != now:
             return InputError(
                 f"{path} was trained with {trained} entries in the dictionary of the "
-                f"{'source' if side == 'en' else 'target'} side, and now it has {now}: the dictionary was made anew. "
-                f"Use the one that it was trained with, or train anew, with another --save-dir"
+                f"{'source' if side == 'en' else 'target'} side, and now it has {now}: the dictionary has changed. "
+                f"Use the one that it was trained with, or train again, with another --save-dir"
             )
     return None
 
@@ -199,7 +199,7 @@ def check_options(path: str, state: Any) -> None:
 
 
 def mark_named_files(state: Any) -> None:
-    """Marks the files that options of a checkpoint name. What the user names comes later, and in their place."""
+    """Marks the files that options of a checkpoint name. What the user names comes later, and replaces them."""
     for node in options_of(state):
         if isinstance(node, dict):
             for option in file_options() & node.keys():
@@ -208,7 +208,7 @@ def mark_named_files(state: Any) -> None:
 
 
 def options_of(state: Any) -> Iterator[dict[Any, Any] | list[Any] | tuple[Any, ...]]:
-    """All that holds options of a checkpoint, however deep."""
+    """All mappings and lists in the options of a checkpoint, however deep."""
     waiting: list[Any] = [state.get("cfg"), state.get("args")] if isinstance(state, dict) else []
     seen = set()
     while waiting:
@@ -247,7 +247,7 @@ def save_at_the_end_of_epochs_too(save_checkpoint: Any) -> Any:
 
 
 def remove_old(cfg: Any, pattern: str) -> None:
-    """All but the last --keep-interval-updates, which fairseq sees to within an epoch only."""
+    """Removes all but the last --keep-interval-updates, which fairseq does within an epoch only."""
     found = checkpoint_utils.checkpoint_paths(cfg.save_dir, pattern=pattern, keep_match=True)  # the newest first
     every = cfg.keep_interval_updates_pattern
     counted = [path for path, updates in found if every == -1 or updates % every != 0]

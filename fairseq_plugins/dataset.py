@@ -69,7 +69,7 @@ class SegmentedPairs(LanguagePairDataset):
         return DrawnPairs(*self._texts, self.src_dict, self.tgt_dict, self._batching, seed)
 
     def __getitems__(self, indices: Sequence[int]) -> Samples:
-        """All pairs of a batch at once: torch's loader asks for them so, and hands them to the collater."""
+        """All pairs of a batch at once: torch's loader asks for them like this, and passes them to the collater."""
         numbers = np.asarray(indices, dtype=np.int64)
         return Samples(numbers, self.src.tokens(numbers), self.tgt.tokens(numbers) if self.tgt is not None else None)
 
@@ -178,7 +178,7 @@ class DrawnPairs(SegmentedPairs):
             self.sizes = np.vstack((self.src_sizes, self.tgt_sizes)).T
 
     def draw_ahead(self) -> None:
-        """Draws the lengths of the next epoch beside the training, so that it turns in no time."""
+        """Draws the lengths of the next epoch during the training, so that the next epoch starts at once."""
         texts = [text for side in self._texts if side is not None for text in side.texts]
         if self._ahead is None and self.draws and all(text.draws_aside for text in texts):
             self._ahead = Ahead(self._draw, self._epoch + 1)
@@ -211,12 +211,12 @@ class DrawnPairs(SegmentedPairs):
                 ("tgt", batch["target"], self.tgt_sizes),
             )
             batch["pieces"] = {}
-            for (name, tokens, sizes), text in zip(sides, self._texts, strict=True):
+            for (role, tokens, sizes), text in zip(sides, self._texts, strict=True):
                 if text is not None:
                     # The ends of sentences are no pieces.
-                    batch["pieces"][f"_{name}_pieces"] = int(sizes[numbers].sum()) - len(numbers)
-                    batch["pieces"][f"_{name}_plain"] = int(text.plain_sizes[numbers].sum()) - len(numbers)
-                    batch["pieces"][f"_{name}_unk"] = int((tokens == self.src_dict.unk()).sum())
+                    batch["pieces"][f"_{role}_pieces"] = int(sizes[numbers].sum()) - len(numbers)
+                    batch["pieces"][f"_{role}_plain"] = int(text.plain_sizes[numbers].sum()) - len(numbers)
+                    batch["pieces"][f"_{role}_unk"] = int((tokens == self.src_dict.unk()).sum())
         return batch
 
     def _shuffled(self) -> NDArray[np.int64]:

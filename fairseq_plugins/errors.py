@@ -1,4 +1,4 @@
-"""Bad input ends a fairseq command with a sentence. Everything else keeps its traceback, and scripts their own way."""
+"""Bad input ends a fairseq command with a sentence. Everything else keeps its traceback, and scripts their own hook."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sentence_of(error: BaseException) -> str | None:
 
 
 def say_sentences(hook: Any) -> Any:
-    """`sys.excepthook`, if this is a command of fairseq's: a script of the user's keeps its own."""
+    """`sys.excepthook`, if this is a command of fairseq's: a user's script keeps its own."""
     if not is_fairseq_command(getattr(sys.modules["__main__"], "__file__", None) or ""):
         return hook
 

@@ -1,7 +1,7 @@
-"""Code in an option is out of reach: in every module of fairseq `eval` reads literals, and `exec` refuses.
+"""Code in an option never runs: in every module of fairseq `eval` reads literals, and `exec` refuses.
 
 A name in a module's globals comes before the builtin of that name, so `eval` and `exec` are put there: into the modules
-that are imported already, and into those to come, before their first line runs. Modules are known by their folder,
+that are imported already, and into later ones, before their first line runs. Modules are known by their folder,
 since fairseq's examples can be imported under any name.
 """
 
@@ -63,7 +63,7 @@ class GuardedFinder:
 
 
 def guard_fairseq() -> None:
-    """Its modules of today, and of later."""
+    """Guards the modules that are imported already, and those that will be."""
     for module in list(sys.modules.values()):
         if is_fairseq(getattr(module, "__file__", None)):
             guard(module)

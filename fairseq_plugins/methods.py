@@ -1,10 +1,10 @@
 """The methods of bpe_dropout/methods as fairseq BPEs: `--bpe bpe_dropout`, `--bpe unigram_regularization`.
 
-In the hands of fairseq a method segments plainly: validation, translation. The task draws with it.
+As a fairseq BPE, a method segments plainly, for validation and translation; it is the task that draws with it.
 
 fairseq builds a BPE without telling it of the task or the data. So the options have fields named as the task's,
 `data`, `source_lang` and `target_lang`: fairseq fills these in from the command line, from a checkpoint and from
-`from_pretrained`, and codes are found beside the data wherever it lies today.
+`from_pretrained`, and codes are found beside the data, wherever that is.
 """
 
 import dataclasses
@@ -89,7 +89,7 @@ class SegmentingBpe:
     @cached_property
     def folder(self) -> DataFolder:
         if not self.cfg.data:
-            raise InputError(f"--bpe {self.method.bpe} looks for its codes in the data folder, and none was named")
+            raise InputError(f"--bpe {self.method.bpe} looks for its codes in the data folder, but none was named")
         first = utils.split_paths(self.cfg.data)[0]
         return DataFolder(first, self.cfg.source_lang, self.cfg.target_lang)
 
@@ -139,7 +139,7 @@ class SegmentingBpe:
         return self._preparation(self.folder.target).restore(self.method.join(pieces))
 
     def prepares(self, language: str) -> bool:
-        """Whether words of a language are put together again to text."""
+        """Whether the words of a language are detokenized."""
         return self._preparation(language).tokenize
 
     def _preparation(self, language: str) -> Preparation:

@@ -24,7 +24,7 @@ from . import checkpoints, errors, guard, task
 class Patch:
     owner: Any  # a module, a class or a registry
     name: str | None
-    replace: Callable[[Any], Any]  # what takes its place, made of what was there
+    replace: Callable[[Any], Any]  # makes what takes its place from what was there
     why: str
     version: str  # that needs it
 
@@ -57,7 +57,7 @@ PATCHES = [
         Trainer,
         "load_checkpoint",
         checkpoints.explain_restoring,
-        "so does a training that goes on with another dictionary",
+        "so does a training that is resumed with another dictionary",
         FAIRSEQ,
     ),
     Patch(

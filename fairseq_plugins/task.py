@@ -2,9 +2,9 @@
 
 It takes the place of fairseq's own `translation` (patches.py), so that `fairseq-train DATA --bpe
 bpe_dropout` is all it takes. With any other --bpe every method below is fairseq's. `--task translation_bpe_dropout`
-names it outright, and then wants one of our --bpe.
+names it explicitly, and then needs one of our --bpe.
 
-fairseq hands a task its own options only. But that node of the configuration knows its parent, and there the BPE is.
+fairseq gives a task its own options only. But that node of the configuration knows its parent, which has the BPE.
 """
 
 import importlib.util
@@ -147,22 +147,22 @@ class ResegmentingTask(TranslationTask):
             # that it has seen, with no weight, which may be one of validation.
             ignored = kwargs.get("ignore_grad", args[4] if len(args) > 4 else False)
             pieces = {} if ignored else sample.get("pieces", {})
-            logged |= {name: pieces.get(name, 0) for side in ROLES for name in counts_of(side)}
+            logged |= {name: pieces.get(name, 0) for role in ROLES for name in counts_of(role)}
         return loss, size, logged
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         super().reduce_metrics(logging_outputs, criterion)
         if self.cfg.eval_bleu and any("_bleu_ref_len" in logged for logged in logging_outputs):
             log_empty_bleu(logging_outputs)
-        for side in ROLES:
-            pieces, plain, unknown = counts_of(side)
+        for role in ROLES:
+            pieces, plain, unknown = counts_of(role)
             if not all(pieces in logged for logged in logging_outputs):
                 continue
             for name in (pieces, plain, unknown):
                 metrics.log_scalar(name, sum(logged[name] for logged in logging_outputs))
-            metrics.log_derived(f"{side}_ratio", ratio_of(pieces, plain, digits=4), priority=910)
-            metrics.log_derived(f"{side}_unk", ratio_of(unknown, pieces, digits=6), priority=920)
-            if side == "src":  # fairseq's own wpb counts the target
+            metrics.log_derived(f"{role}_ratio", ratio_of(pieces, plain, digits=4), priority=910)
+            metrics.log_derived(f"{role}_unk", ratio_of(unknown, pieces, digits=6), priority=920)
+            if role == "src":  # fairseq's own wpb counts the target
                 metrics.log_derived("src_wpb", lambda meters: round(float(meters["_src_pieces"].avg), 1), priority=930)
 
     @property
@@ -184,7 +184,7 @@ class ResegmentingTask(TranslationTask):
         return self._bpe.text(path, language, self.dictionaries[language])
 
     def _check_shards(self, paths: list[str], split: str) -> None:
-        """What is wrong with a later shard is said before the first is trained on."""
+        """Errors in later shards are reported before the first is trained on."""
         for path in paths:
             folder = DataFolder(path, self.cfg.source_lang, self.cfg.target_lang)
             source, target = (
@@ -215,7 +215,7 @@ class ResegmentingTask(TranslationTask):
                 )
                 if share > self._bpe.cfg.resegment_max_unk and split == self.cfg.train_subset:
                     raise InputError(
-                        f"{sentence}. Codes and dictionary do not fit: make the dictionary anew (python -m "
+                        f"{sentence}. Codes and dictionary do not match: make the dictionary again (python -m "
                         f"fairseq_plugins dictionary --help), or allow it with --resegment-max-unk"
                     )
                 logger.warning(sentence)
@@ -224,7 +224,7 @@ class ResegmentingTask(TranslationTask):
         return self.cfg.max_source_positions if self.cfg.truncate_source else None
 
     def _unsegmented(self, split: str) -> InputError | None:
-        """What to say where fairseq's own task finds nothing because the folder is one of ours."""
+        """The error where fairseq's own task finds nothing because the folder is one of ours."""
         folder = DataFolder(utils.split_paths(self.cfg.data)[0], self.cfg.source_lang, self.cfg.target_lang)
         if not folder.has_text(split, folder.source):
             return None
@@ -293,7 +293,7 @@ def refuse_options(cfg: Any, training: bool) -> None:
     common = parent_of(cfg, "common")
     if training and common is not None and common.tpu and importlib.util.find_spec("torch_xla") is None:
         raise InputError(
-            "--bf16 is for TPUs in this fairseq, and torch_xla is not installed. On a GPU say --fp16 or --amp"
+            "--bf16 is for TPUs in this fairseq, and torch_xla is not installed. On a GPU, use --fp16 or --amp"
         )
     if cfg.load_alignments:
         raise InputError(
@@ -301,7 +301,7 @@ def refuse_options(cfg: Any, training: bool) -> None:
         )
     if cfg.num_batch_buckets > 0:
         raise InputError(
-            "--num-batch-buckets: buckets are made of lengths once, and lengths change in every epoch. Train without"
+            "--num-batch-buckets: buckets are made of lengths once, and lengths change in every epoch. Train without it"
         )
     if cfg.dataset_impl is not None:
         raise InputError(
@@ -334,7 +334,7 @@ def load_on_all_ranks(cfg: Any) -> None:
 
 
 def log_empty_bleu(logging_outputs: list[dict[str, Any]]) -> None:
-    """BLEU of a batch whose translations are all empty. fairseq logs none, and --best-checkpoint-metric bleu stops."""
+    """BLEU of a batch whose translations are all empty. fairseq logs none, and --best-checkpoint-metric bleu fails."""
     if any(logged.get("_bleu_totals_0", 0) for logged in logging_outputs):
         return
     for name in ("_bleu_counts", "_bleu_totals"):
@@ -353,9 +353,9 @@ def bleu_so_far(meters: Any) -> float:
     return round(bleu.score, 2)
 
 
-def counts_of(side: str) -> tuple[str, str, str]:
+def counts_of(role: str) -> tuple[str, str, str]:
     """The names under which a batch counts its pieces, those that plain BPE would have, and unknown ones."""
-    return f"_{side}_pieces", f"_{side}_plain", f"_{side}_unk"
+    return f"_{role}_pieces", f"_{role}_plain", f"_{role}_unk"
 
 
 def ratio_of(above: str, below: str, digits: int) -> Any:

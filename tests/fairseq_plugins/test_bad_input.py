@@ -87,7 +87,7 @@ CASES = {
     blank: "DATA/train.en-xx.en holds no words",
     remove_text: "there is no DATA/train.en-xx.en: the words of 'train'. Make the folder again",
     put_model: "DATA/codes.en is a model of sentencepiece, not a codes file of subword-nmt. Learn codes with",
-    break_codes: "DATA/codes.en, line 302: 'three symbols here' is no merge",
+    break_codes: "DATA/codes.en, line 302: 'three symbols here' is not a merge",
     special_merge: "DATA/codes.en, line 303: this merge makes the piece '<unk>', which fairseq takes for a symbol",
     special_piece: "'<unk>' is in the dictionary already",
     special_count: "expected a piece, a space and its count, not 'piece'",
@@ -118,7 +118,7 @@ def test_the_command_ends_with_the_sentence(data, binarized, tmp_path):
          "--resegment-max-unk", "1", "--max-update", "1"),
     )  # fmt: skip
     assert fit.sentence.endswith(
-        "make the dictionary anew (python -m fairseq_plugins dictionary --help), or allow it with --resegment-max-unk"
+        "make the dictionary again (python -m fairseq_plugins dictionary --help), or allow it with --resegment-max-unk"
     )
     assert stock.sentence.startswith(
         f"error: {binarized}/BIN was binarized by fairseq-preprocess, so its segmentation is fixed"

@@ -292,6 +292,6 @@ def test_a_checkpoint_of_another_dictionary(trained, data, tmp_path):
         assert done.code == 1
         assert done.sentence == (
             f"error: {path} was trained with {before} entries in the dictionary of the source side, and now it has "
-            f"{now}: the dictionary was made anew. Use the one that it was trained with, or train anew, with another "
+            f"{now}: the dictionary has changed. Use the one that it was trained with, or train again, with another "
             f"--save-dir"
         )
