@@ -1,4 +1,4 @@
-# The front door; the work is done elsewhere. `make help` lists what there is.
+# Where everything starts; the work is done elsewhere. `make help` lists the targets.
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,10 +17,10 @@ export WORD P SEEDS TOKENS REPEATS # of a figure of merges, of a table of neighb
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
-	@echo '  make demo         text to scores with BPE and BPE-dropout, in a quarter of an hour; so with every target of the list'
-	@echo '  of a target: GPUS=2 gives each run 2 GPUs (1, and as many runs at once as there are GPUs; 0: the CPU),'
-	@echo '               SEED="1 2 3" runs three seeds, KEEP_CHECKPOINTS=1 keeps checkpoints of finished runs,'
-	@echo '               PROFILE=slurm runs it on Slurm, where MAX_MINUTES=N limits a job'
+	@echo '  make demo         text to scores with BPE and BPE-dropout, in a quarter of an hour; the same for every target of the list'
+	@echo '  for a target: GPUS=2 gives each run 2 GPUs (1, and as many runs at once as there are GPUs; 0: the CPU),'
+	@echo '                SEED="1 2 3" runs three seeds, KEEP_CHECKPOINTS=1 keeps checkpoints of finished runs,'
+	@echo '                PROFILE=slurm runs it on Slurm, where MAX_MINUTES=N limits a job'
 
 setup: $(VENV)/.ready ## everything the project needs, in .venv
 
@@ -69,7 +69,7 @@ smoke-base: setup ## builds Transformer base for every direction and system of t
 clean: ## remove everything that was built
 	rm -rf $(VENV) build dist *.egg-info bpe_dropout/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-# Whatever has no rule above is a target of the reproduction, or a mistake, which is said.
+# Whatever has no rule above is a target of the reproduction, or a mistake, which is reported.
 .DEFAULT:
 	@$(MAKE) --silent --no-print-directory setup
 	@$(REPRODUCE) run $@ --profile $(PROFILE) --seed $(SEED) $(OF_RUNS) -- $(ARGUMENTS)

@@ -21,7 +21,7 @@ Install one, then run the same command again:
   Debian, Ubuntu:  apt-get install g++
   Fedora:          dnf install gcc-c++
   macOS:           xcode-select --install
-What the compiler said, if it ran, stands above."""
+What the compiler said, if it ran, is above."""
 
 flags = ["-O3", "-ffp-contract=off", "-Wall", "-Wextra"]
 link_flags = ["-pthread"]

@@ -1,4 +1,4 @@
-"""The compiled core, bpe_dropout/core. Not for users: the modules beside it check what is handed in."""
+"""The compiled core, bpe_dropout/core. Not for users: the modules beside it check the input."""
 
 from collections.abc import Callable
 

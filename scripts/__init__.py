@@ -1,1 +1,1 @@
-"""The reproduction, one stage a file: `python -m scripts.STAGE --help`. experiments/Snakefile puts them together."""
+"""The reproduction, one file per stage: `python -m scripts.STAGE --help`. experiments/Snakefile connects them."""

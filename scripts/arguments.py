@@ -61,7 +61,7 @@ def train_arguments(plan: Plan, folder: Path, output: Path, devices: Devices) ->
 
 
 def without_place(arguments: list[str]) -> list[str]:
-    """For a record: where this folder lies on a machine is of no interest."""
+    """For a record: the path of this folder on a machine does not matter."""
     return [argument.replace(f"{ROOT}/", "") for argument in arguments]
 
 

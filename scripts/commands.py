@@ -1,7 +1,7 @@
-"""Runs a long command: its output goes to a log, somebody watches the log, and nothing outlives who started it.
+"""Runs a long command: its output goes to a log, the log is watched, and nothing outlives the process that started it.
 
 A command that fails ends in an error with the end of its log. A second start of what still runs is refused: the
-command holds a lock for as long as it lives, even if who started it was killed.
+command holds a lock for as long as it lives, even if the process that started it was killed.
 """
 
 from __future__ import annotations

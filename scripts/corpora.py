@@ -11,7 +11,7 @@
       train: [{format: lines, en: mine/text.en, de: mine/text.de}]
       ...
 
-A name under `downloads` is a file below data/downloads. A name under `splits` is such a file, or goes on into it as if
+A name under `downloads` is a file below data/downloads. A name under `splits` is such a file, or a path inside it as if
 an archive were a folder: wit3/2015-01.tgz/2015-01/texts/en/vi/en-vi.tgz/en-vi/train.tags.en-vi.en. Vocabulary size and
 p belong to a language, whichever side it is on.
 """
@@ -60,7 +60,7 @@ class Download:
 
     url: str = ""
     pypi: str = ""  # django==5.2.19; the name of the file is the name of the wheel
-    local: str = ""  # how to come by a file that cannot be downloaded
+    local: str = ""  # how to get a file that cannot be downloaded
     bytes: Positive | None = None
     sha256: str = ""
     md5: str = ""
@@ -81,7 +81,7 @@ class SourceFiles:
     files: dict[str, Any]
     pairs: Positive | None = None
     paper: Positive | None = None  # what the paper counts, where that is another number
-    tokenized: bool = False  # the source has tokenized it, as Moses does: it is put together again when it is read
+    tokenized: bool = False  # the source has tokenized it, as Moses does: it is detokenized when it is read
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Prepare:
-    """What is done to all text. Punctuation is not normalised: references are not, and a system that never sees „ or –
-    could not write them (the references of newstest2014, normalised, score 96.4 BLEU against themselves in German)."""
+    """What is done to all text. Punctuation is not normalized: references are not, and a system that never sees „ or –
+    could not write them (the references of newstest2014, normalized, score 96.4 BLEU against themselves in German)."""
 
     normalize: bool = False
     tokenize: bool = True
@@ -276,7 +276,7 @@ def check_training(training: Node, corpus: CorpusConfig, configs: Path) -> None:
 def check_directions(directions: list[str], corpus: CorpusConfig) -> None:
     for direction in directions:
         if direction not in corpus.directions:
-            raise InputError(f"{direction} is no direction; there are {' and '.join(corpus.directions)}")
+            raise InputError(f"{direction} is not a direction; there are {' and '.join(corpus.directions)}")
 
 
 def read_count(text: str) -> float:
@@ -291,8 +291,8 @@ def read_count(text: str) -> float:
 
 
 def bounds(stated: int | str) -> tuple[int, int]:
-    """The smallest and the largest number of pairs that agree with what somebody has counted. What is an empty line is
-    for each reader to say, so one in a thousand may differ; a round number may have been rounded or, as in the paper's
+    """The smallest and the largest number of pairs that agree with a published count. Readers differ in what they take
+    for an empty line, so one in a thousand may differ; a round number may have been rounded or, as in the paper's
     table, cut off.
 
     >>> bounds(3000), bounds("209k"), bounds("4.5M")
@@ -307,8 +307,8 @@ def bounds(stated: int | str) -> tuple[int, int]:
 
 
 class Corpora(Mapping[str, CorpusConfig]):
-    """All corpora of a folder by name. A file that is wrong is said to be when its corpus is asked for, so it is in
-    nobody else's way; corpora whose downloads have the same name and are not the same count as wrong."""
+    """All corpora of a folder by name. An error in a file is reported when its corpus is asked for, so it does not
+    affect the others; corpora whose downloads have the same name and are not the same count as wrong."""
 
     def __init__(self, configs: Path) -> None:
         self.readable: dict[str, CorpusConfig] = {}

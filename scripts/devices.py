@@ -80,7 +80,7 @@ def find_devices(environment: Mapping[str, str], there: int | None = None) -> De
     if gpus > there:
         raise InputError(
             f"{gpus} GPUs were asked for, and torch sees {there}. If there are more, this torch may be a build for "
-            "CPUs: remove .venv, and make setup TORCH=torch==2.13.0; or say GPUS=0"
+            "CPUs: remove .venv, and make setup TORCH=torch==2.13.0; or set GPUS=0"
         )
     nodes = (wanted["NODES"] or 1) if slurm else 1
     tasks = max(wanted["TASKS"] or 0, gpus if nodes > 1 else 0) if slurm else 0

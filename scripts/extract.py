@@ -1,15 +1,15 @@
 """Reads a corpus as it was downloaded into plain text: python -m scripts.extract CORPUS --output FOLDER
 
-Writes train, valid and test for both languages, one sentence a line, untokenized, as they stand in the source; and
+Writes train, valid and test for both languages, one sentence per line, untokenized, as they are in the source; and
 counts.json. The numbers of pairs are those that the corpus's YAML file expects, or it is an error. Test texts are what
 translations are scored against, so nothing is changed or left out of them. Of the training text, pairs with an empty
 side are left out.
 
-A part that its source has tokenized with Moses (`tokenized`) is put together again, so that all text is untokenized
-from here on, also what is held out of it. (Stanford's copy of IWSLT15, tokenized anew, is what it was but for 5 of 7642
+A part that its source has tokenized with Moses (`tokenized`) is detokenized, so that all text is untokenized from here
+on, also what is held out of it. (Stanford's copy of IWSLT15, tokenized again, is what it was except for 5 of 7642
 lines, and the full stop at the end of lines such as "in the U.S.")
 
-Where a corpus has no dev and test of its own (`held_out`), they are taken out of its text: sentences are told apart by
+Where a corpus has no dev and test of its own (`held_out`), they are taken out of its text: sentences are compared by
 their letters and digits alone, on the first language's side, so no dev or test sentence is in the training text with
 other capitals or another full stop.
 """

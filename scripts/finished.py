@@ -49,7 +49,7 @@ def restore_training(plan: Plan, folder: Path, output: Path) -> bool:
     if record["stopped"] == "at the limit" and record["updates"] < plan.updates:
         raise InputError(
             f"{folder} was trained for {record['updates']} updates and finished, and its checkpoints were removed. To "
-            f"train it for {plan.updates}, remove that folder; KEEP_CHECKPOINTS=1 keeps checkpoints to go on from"
+            f"train it for {plan.updates}, remove that folder; KEEP_CHECKPOINTS=1 keeps checkpoints to resume from"
         )
     write_json(output, record)
     remove_checkpoints(folder)

@@ -2,7 +2,7 @@
 FILE --output FOLDER
 
 fairseq-generate with beam 4 and lenpen 0.6, the paper's numbers, on plain BPE (or the best segmentation of a unigram
-model). Writes FOLDER/test.words, the model's words, FOLDER/test.txt, the same detokenized, one translation a line in
+model). Writes FOLDER/test.words, the model's words, FOLDER/test.txt, the same detokenized, one translation per line in
 the order of the test set, and generation.json, with the distribution of their lengths in pieces. A test set whose text
 is changed is made first, in FOLDER/data.
 

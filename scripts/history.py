@@ -65,7 +65,7 @@ def time_of(line: str) -> datetime | None:
 
 
 def converged(bleu: Mapping[int, float], loss: Mapping[int, float], patience: int, share: float) -> int | None:
-    """The updates after which neither dev BLEU nor dev loss had become better for long enough, or None.
+    """The updates after which neither dev BLEU nor dev loss had improved for long enough, or None.
 
     Long enough is `patience` checkpoints, and that share of all checkpoints so far: longer trainings wait longer. BLEU
     alone would stop a model that has learned little yet: its BLEU is near 0, and any of its peaks may be chance.

@@ -3,7 +3,7 @@
 Each word is misspelled with a probability of `rate`: a character is removed, or a random one inserted, or put in place
 of another, each operation as likely as the others; so a misspelled word is at an edit distance of exactly 1 from the
 word. Words are what is between spaces and has a letter; escapes of punctuation (&quot;) are left as they are. A word of
-one character is not removed. Random characters are the letters of the text (but for those that are less than one in ten
+one character is not removed. Random characters are the letters of the text (except those that are less than one in ten
 thousand of its letters). Everything is drawn from a seed, each sentence by itself.
 """
 

@@ -51,7 +51,7 @@ class Agreement:
 @dataclass(frozen=True)
 class Column:
     title: str
-    method: str = ""  # the column's own name, if it is not said
+    method: str = ""  # the column's own name, if it is not given
     vocabulary: Positive | None = None
     number: str = ""
     agreement: Agreement | None = None

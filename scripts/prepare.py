@@ -1,11 +1,11 @@
 """Makes words of a plain text, as the paper does: python -m scripts.prepare RAW --languages en vi --output FOLDER
 
-As Moses does it: punctuation is normalised (--normalize), words and punctuation are separated (--tokenize), text is
+As Moses does it: punctuation is normalized (--normalize), words and punctuation are separated (--tokenize), text is
 lowercased (--lowercase), on all cores. Chinese and Japanese words are not separated by it, as in the paper. Of the
 training text, pairs with a side that is empty then are left out.
 
-A system writes such words, which are put together again and scored against the test text as it was. So the test text
-itself, prepared and put together, is scored, too, in each language with its tokenization of BLEU (--bleu): that is the
+A system writes such words, which are detokenized and scored against the original test text. So the test text
+itself, prepared and detokenized, is scored, too, in each language with its tokenization of BLEU (--bleu): that is the
 ceiling, the score of a system that writes the references themselves. counts.json keeps it.
 """
 
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def ceiling(references: list[str], preparation: Preparation, tokenization: str) -> float:
-    """The BLEU of references, prepared and put together again, against themselves; lowercased, as systems are scored.
+    """The BLEU of references, prepared and detokenized, against themselves; lowercased, as systems are scored.
 
     Capitals do not matter here: where text is not lowercased, both sides have the same ones.
     """

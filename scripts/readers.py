@@ -7,7 +7,7 @@ sgm        WMT's test sets: the same in SGML, without a header
 aspec      one file, fields between |||: the last two are Japanese and English
 gettext    catalogues of software translations inside wheels; English is the message
 
-A reader yields pairs as they stand in the source: one sentence a line, white space at the ends taken off. Lines end at
+A reader yields pairs as they are in the source: one sentence per line, white space at the ends removed. Lines end at
 \\n alone; U+2028 and the like inside a line become spaces, so that no later tool breaks a line there.
 """
 
@@ -83,7 +83,7 @@ class Wit3Tags(TwoFiles):
 
 
 class Segments(TwoFiles):
-    """WIT3's XML and WMT's SGM: segments stand on one line or several, and nothing else is text."""
+    """WIT3's XML and WMT's SGM: segments are on one line or several, and nothing else is text."""
 
     def side(self, path: Path) -> Iterator[str]:
         begun: list[str] = []
@@ -171,7 +171,7 @@ def messages(path: Path) -> Iterator[Pair]:
     for entry in catalogue:
         if getattr(entry, "fuzzy", False) or entry.obsolete:
             continue
-        # Zope's catalogues have names for messages; the English stands in a comment.
+        # Zope's catalogues have names for messages; the English is in a comment.
         english = re.sub(r'^Default:\s*"?(.*?)"?\s*$', r"\1", entry.comment, flags=re.DOTALL)
         message = english if entry.comment.startswith("Default:") else entry.msgid
         if not entry.msgid_plural:

@@ -1,4 +1,4 @@
-"""The reproduction, from the front door: make calls this.
+"""The command line of the reproduction: make calls this.
 
     python -m scripts.reproduce list               every target, and what it needs
     python -m scripts.reproduce plan TARGET        what would be done
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if not options.target:
         raise InputError("name a target: `make list` shows them")
-    read_numbers(os.environ)  # so that a mistake is said here, and not by Snakemake
+    read_numbers(os.environ)  # so that a mistake is reported here, and not by Snakemake
     seeds = dict.fromkeys(options.seed)
     target = merge([resolve(options.target, options.runs, options.configs, seed) for seed in seeds])
     return run_target(target, options, more)
@@ -128,7 +128,7 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
     if code:
         print(
             f"\n{target.name} is not finished: a stage has failed, see above. The logs are in "
-            f"{Path('experiments/logs').resolve()}; the next `make {target.name}` goes on from here.",
+            f"{Path('experiments/logs').resolve()}; the next `make {target.name}` resumes from here.",
             file=sys.stderr,
         )
     if left:
@@ -152,7 +152,7 @@ def split(target: Target, missing: set[str], configs: Path) -> tuple[Target, lis
 
 
 def show_left(target: Target, left: list[Run], reasons: list[InputError]) -> str:
-    lines = [f"Left out, {len(left)} of the {len(target.runs_and_measured)} runs of {target.name}, for want of files:"]
+    lines = [f"Left out for missing files, {len(left)} of the {len(target.runs_and_measured)} runs of {target.name}:"]
     lines += [f"  {run.name}" for run in left]
     return "\n".join([*lines, *map(str, reasons), f"With them in place, `make {target.name}` does the rest."])
 

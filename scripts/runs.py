@@ -6,8 +6,8 @@ A run's name says all that sets it apart, and reads like a path:
     wmt14.en-fr.500k.cased.v32000.bpe.base.seed1       a subset, letters as they are, another vocabulary size
     wmt14.en-fr.500k.bpe-dropout-p30.base.seed1        p = 0.30
 
-What it needs, from the text to the checkpoint, has a name of its own, so that runs share it. Everything here decides;
-nothing is read but the YAML files, and nothing is written.
+What it needs, from the text to the checkpoint, has a name of its own, so that runs share it. This module only decides:
+it reads nothing but the YAML files, and writes nothing.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def plan_run(run: Run, configs: Path = CONFIGS) -> Plan:
     updates = most_updates(training, run, model)
     interval = training.interval or model.interval
     if updates % interval:
-        raise InputError(f"{run.name}: {updates} updates are no multiple of the {interval} between checkpoints")
+        raise InputError(f"{run.name}: {updates} updates are not a multiple of the {interval} between checkpoints")
     return Plan(
         run,
         corpus,

@@ -1,4 +1,4 @@
-"""Reads YAML files into dataclasses. What is wrong with a file is said with its line.
+"""Reads YAML files into dataclasses. An error names the line of the file.
 
     @dataclass
     class Language:
@@ -7,8 +7,8 @@
 
     read_settings(path, Language)      # of a file that holds "vocabulary: 4000"
 
-Fields without a default must be there, others than the fields must not, and values must have the field's type, and be
-in its range if it has one (`batch: Positive`). Only true and false are booleans: `no` is text, for a language.
+Fields without a default must be there, unknown ones must not, and values must have the field's type, and be in its
+range if it has one (`batch: Positive`). Only true and false are booleans: `no` is text, for a language.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Node(dict[str, Any]):
 
 class Loader(yaml.SafeLoader):  # type: ignore[misc]
     """yaml's safe loader, with mappings that know their lines, keys that are text as written (`no`, `010`), YAML
-    1.2's booleans, and no dates; a key that comes twice is an error."""
+    1.2's booleans, and no dates; a key that occurs twice is an error."""
 
     path = ""
 

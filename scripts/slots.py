@@ -1,4 +1,4 @@
-"""The GPUs of this machine: a process takes those that nobody has, and has them to itself until it ends.
+"""The GPUs of this machine: a process takes free ones, and has them to itself until it ends.
 
 Each GPU has a lock file in the folder for temporary files, so that runs of other folders are seen, too. A kill releases
 it. In a job of Slurm there is nothing to take: Slurm has given the job its GPUs.

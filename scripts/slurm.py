@@ -43,14 +43,14 @@ def parse_minutes(text: str) -> int | None:
 
 
 def wait_for_jobs(folder: Path) -> None:
-    """Waits for jobs that an earlier call, which was killed, has left in this folder: they do what is to be done."""
+    """Waits for jobs that an earlier call, which was killed, has left in this folder: they do the work of this call."""
     report = Reporter()
     told = False
     while jobs := jobs_of(ask("squeue", "--noheader", "--me", "--format=%i %Z %k"), folder):
         if not told:
             print(
                 f"Jobs of an earlier call still run in {folder}: {', '.join(jobs.values())}. This one waits for them, "
-                f"and then goes on. To end them instead: scancel {' '.join(jobs)}",
+                f"and then continues. To end them instead: scancel {' '.join(jobs)}",
                 flush=True,
             )
             told = True
@@ -74,7 +74,7 @@ def jobs_of(listed: str, folder: Path) -> dict[str, str]:
 
 
 def minutes_of_training(seconds: float, limit: int | None) -> int:
-    """Twice what is guessed, within the limit: a training that is cut off goes on in the next job.
+    """Twice what is guessed, within the limit: a training that is cut off resumes in the next job.
 
     >>> minutes_of_training(36000, None), minutes_of_training(36000, 600), minutes_of_training(60, None)
     (1200, 600, 60)

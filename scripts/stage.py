@@ -65,13 +65,13 @@ def explain(kind: type[BaseException], error: BaseException, trace: Any) -> None
     elif isinstance(error, OSError) and error.filename:
         print(f"error: {describe(error)}", file=sys.stderr)
     elif isinstance(error, KeyboardInterrupt):
-        print("\ninterrupted; the next call goes on from here", file=sys.stderr)
+        print("\ninterrupted; the next call resumes from here", file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)
 
 
 class Reporter(Progress):
-    """Progress of a stage: on a terminal, and where there is none a line in its log now and then."""
+    """Progress of a stage: on a terminal, or, without one, a line in its log now and then."""
 
     def __init__(self) -> None:
         super().__init__(every=15)

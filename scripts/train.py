@@ -1,10 +1,10 @@
 """Trains one run with fairseq-train: python -m scripts.train RUN --folder DATA --output FOLDER
 
 RUN is a name such as iwslt15.en-vi.bpe-dropout.base.seed1 (see scripts/runs.py); DATA is its data folder. Checkpoints
-and the log (train.log) go to FOLDER, and at the end training.json. Killed at any moment, the next call goes on.
+and the log (train.log) go to FOLDER, and at the end training.json. Killed at any moment, it resumes with the next call.
 
 The number of source tokens in a batch is the corpus's, on however many GPUs there are: gradients are accumulated.
-Training ends at the paper's number of updates, or when neither dev BLEU nor dev loss has become better for a while
+Training ends at the paper's number of updates, or when neither dev BLEU nor dev loss has improved for a while
 (`converged`). That is decided here, from the log, and not by fairseq's --patience, which forgets what it has seen in
 a restart.
 
@@ -96,7 +96,7 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices, locks: Seque
 
 
 def check_settings(plan: Plan, folder: Path, path: Path) -> None:
-    """A training goes on with the settings and the data that it was begun with; only its limit may have changed."""
+    """A training is resumed with the settings and the data that it was begun with; only its limit may have changed."""
     settings = json.loads(json.dumps({**plan.settings(), "data": sums_of(folder)}))
     if path.exists():
         begun = read_json(path)
@@ -104,7 +104,7 @@ def check_settings(plan: Plan, folder: Path, path: Path) -> None:
         if changed:
             raise InputError(
                 f"{path.parent} was begun with other settings or data ({', '.join(changed)}). To train anew, remove "
-                f"that folder; to go on, put back what {path} says"
+                f"that folder; to resume, put back what {path} says"
             )
     write_json(path, settings)
 

@@ -2,7 +2,7 @@
 //
 // Symbols are numbered strings, so that two ways to the same string are the same symbol, as in
 // subword-nmt. A word enters as the symbols of its characters and leaves as pieces: strings with the
-// separator where the word goes on. Deliberately not here: reading files, regular expressions (both
+// separator where the word continues. Deliberately not here: reading files, regular expressions (both
 // are Python's), and randomness (random.h, draw.h).
 #pragma once
 
@@ -86,7 +86,7 @@ class Merges {
   static constexpr u64 kRankMask = (1ULL << kRankBits) - 1;
   static constexpr u64 kNoSlot = ~0ULL;
   // The place of a symbol decides how it is written: within a part; at its end, with "</w>" to take
-  // off; at its end, with "</w>" already gone. The latter two twice: the word ends, or goes on.
+  // off; at its end, with "</w>" already gone. The latter two twice: the word ends, or continues.
   enum Place { kWithin, kEnd, kBareEnd, kEndJoined, kBareEndJoined, kPlaces };
   struct Spelling {
     std::vector<u32> begins;

@@ -73,7 +73,7 @@ def make_dictionaries(options: argparse.Namespace) -> None:
         path for path in (folder.path / f"dict.{name}.txt" for name in (folder.source, folder.target)) if path.exists()
     ]
     if there and not options.overwrite:
-        raise InputError(f"{there[0]} exists already. To make it anew, add --overwrite")
+        raise InputError(f"{there[0]} exists already. To replace it, add --overwrite")
     write_dictionaries(options, folder)
 
 
@@ -138,7 +138,7 @@ def new_folder(options: argparse.Namespace) -> Iterator[Path]:
     """A folder under a temporary name, which is renamed when it is whole."""
     target = Path(options.destdir)
     if target.exists() and not options.overwrite:
-        raise InputError(f"{target} exists already. To make it anew, add --overwrite")
+        raise InputError(f"{target} exists already. To replace it, add --overwrite")
     if target.exists() and not (target / RECORD).is_file():
         raise InputError(f"{target} is not a data folder, so it is not overwritten")
     if any(path.resolve().is_relative_to(target.resolve()) for path, _, _ in texts(options)):

@@ -2,7 +2,7 @@
 the prepared text. The measurement counts it: python -m experiments.analysis.datasets RUN --folder DATA --output FILE
 
 Where it is known (counts.json of scripts.prepare has it), the ceiling is beside them: the BLEU of the test text itself,
-prepared and put together again.
+prepared and detokenized.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def count(split: str, plan: Plan, folder: Path) -> int:
 COLUMNS = ["", "train", "dev", "test", "vocabulary", "batch", "p in BPE-dropout"]
 CEILING = "ceiling"
 CEILING_NOTE = (
-    "The ceiling is BLEU of the test text itself, prepared and put together again as a translation is, in each "
+    "The ceiling is BLEU of the test text itself, prepared and detokenized as a translation is, in each "
     "language: what a system scores that writes the references themselves."
 )
 

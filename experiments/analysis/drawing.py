@@ -54,7 +54,7 @@ def colour(key: str, number: int) -> str:
 
 
 def svg(figure: Figure) -> str:
-    """The figure as text to stand in a page, in the colour of the page's own text."""
+    """The figure as text to put in a page, in the colour of the page's own text."""
     out = io.StringIO()
     figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = out.getvalue().replace(INK, "currentColor")

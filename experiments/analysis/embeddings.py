@@ -2,8 +2,8 @@
 
 Measures, for the embeddings of all pieces of the source vocabulary: the ten nearest neighbours of each, by cosine;
 character 4-gram precision, the share of the 4-grams of a piece's neighbours that the piece has, too, on average over
-the pieces of at least four characters; which pieces are rare, the tenth that comes least often in the plainly
-segmented training text, and how many of their neighbours are rare; and where pieces lie on the first two singular
+the pieces of at least four characters; which pieces are rare, the tenth that is least frequent in the plainly
+segmented training text, and how many of their neighbours are rare; and where pieces are on the first two singular
 vectors. TOKENS names the pieces whose neighbours are listed; if it does not, some are taken from frequent to rare.
 python -m experiments.analysis.embeddings RUN --folder DATA --checkpoint FILE --output FILE
 """
@@ -124,7 +124,7 @@ def grams(piece: str) -> list[str]:
 
 
 def letters(piece: str) -> str:
-    """A piece without what says where in a word it stands: @@ of BPE, ▁ of a unigram model."""
+    """A piece without the mark of its place in the word: @@ of BPE, ▁ of a unigram model."""
     return piece.removesuffix("@@").removeprefix("▁")
 
 
@@ -140,7 +140,7 @@ def precision(pieces: list[str], nearest: NDArray[np.int64]) -> float:
 
 
 def find_rare(counts: list[int]) -> NDArray[np.int64]:
-    """The tenth of the pieces that comes least often; of equals, the later ones of the dictionary."""
+    """The least frequent tenth of the pieces; of equals, the later ones of the dictionary."""
     order: NDArray[np.int64] = np.lexsort((-np.arange(len(counts)), np.array(counts)))
     return order[: max(1, round(RARE * len(counts)))]
 

@@ -140,7 +140,7 @@ def find_claims(item: Item, grid: Grid, is_paper: bool) -> list[Finding]:
     return [finding for finding in found if finding.verdict != "not run"]
 
 
-# What stands where.
+# What is where.
 
 
 def paper_grid(item: Item, results: Results, configs: Path) -> Grid:

@@ -1,4 +1,4 @@
-"""The report as one HTML page that asks for nothing else: styles, scripts, figures and merge tables stand in it. What
+"""The report as one HTML page that asks for nothing else: styles, scripts, figures and merge tables are in it. What
 it looks like is in page.html and page.css, what it does in the browser in page.js. Left out: what the parts are made
 of, and where the page is written.
 
@@ -84,7 +84,7 @@ def slug(text: str) -> str:
 
 
 def number_columns(table: Table) -> list[bool]:
-    """Which columns hold numbers, and so stand flush right."""
+    """Which columns hold numbers, and so are flush right."""
     places = range(1, len(table.columns))
     return [False, *(any(is_number(row.cells[i].value, row.cells[i].verdict) for row in table.rows) for i in places)]
 
@@ -97,7 +97,7 @@ def is_number(value: float | None, verdict: str) -> bool:
 
 
 def pictures(parts: list[ReportPart]) -> dict[int, Markup]:
-    """The SVG of each drawing, by the drawing's identity. No id comes twice in the page."""
+    """The SVG of each drawing, by the drawing's identity. No id occurs twice in the page."""
     found: dict[int, Markup] = {}
     taken: set[str] = set()
     for drawing in (drawing for part in parts for drawing in part.drawings):
@@ -111,7 +111,7 @@ def pictures(parts: list[ReportPart]) -> dict[int, Markup]:
 
 
 def embed(picture: str, prefix: str, label: str) -> Markup:
-    """An SVG that can stand in a page with others: its ids begin with a prefix, it is as wide as there is room up to
+    """An SVG that can be in a page with others: its ids begin with a prefix, it is as wide as there is room up to
     its own width, and it has no style for all the page.
 
     >>> embed('<svg width="9pt" height="9pt"><use id="a" xlink:href="#b"/></svg>', "x", "A use")
@@ -131,7 +131,7 @@ def prefix_ids(tag: str, prefix: str) -> str:
 
 
 def merges_json(tables: list[MergeTable]) -> Markup:
-    """Merges a line each, as in a codes file: less than half of what lists of lists take."""
+    """One merge per line, as in a codes file: less than half of what lists of lists take."""
     data = [{"title": table.title, "merges": "\n".join(map(" ".join, table.pairs))} for table in tables]
     # In a script element "<" could end it.
     return Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))

@@ -1,6 +1,6 @@
 """Result files, read: RUN.json and comparisons/*.json of experiments/results; the same in a folder TESTSET, for a test
-set other than `test`; and MEASURE/RUN.json. Nothing else is read for a table or a figure, so whoever has these files
-can draw them again. A run's record is found by the name of a test set or of a measurement.
+set other than `test`; and MEASURE/RUN.json. Nothing else is read for a table or a figure, so these files are
+enough to make them again. A run's record is found by the name of a test set or of a measurement.
 """
 
 from __future__ import annotations

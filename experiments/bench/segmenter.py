@@ -1,7 +1,7 @@
 """How fast the segmenter is, against every public tool that has BPE-dropout: `make bench`.
 
 Speeds are ratios between things measured in this one run, on one thread, in turns; the best of several
-turns counts, since other work on a machine only ever makes things slower. Beside each tool's speed stands the
+turns counts, since other work on a machine only ever makes things slower. Beside each tool's speed is the
 length ratio that it really gives: how many more pieces with dropout p than without. Most are not exact.
 
     python experiments/bench/segmenter.py [--data FOLDER] [--quick]

@@ -88,7 +88,7 @@ def test_bad_texts(corpus, tmp_path):
         "error: there is no T/missing.en: --trainpref names what comes before .en",
         "error: T/special.en, line 1: the piece '</s>' is a symbol of fairseq's own: write the word differently",
         "error: say what segments en: --codes or --src-codes, or --unigram or --src-unigram, or --merges",
-        f"error: {corpus.folder} exists already. To make it anew, add --overwrite",
+        f"error: {corpus.folder} exists already. To replace it, add --overwrite",
         "error: T/bad.xx, line 2: not valid UTF-8, at byte 1 of the line",
         "error: say what segments en: --codes or --src-codes",
         "error: T is not a data folder, so it is not overwritten",
@@ -118,7 +118,7 @@ def test_both_vocabularies(data, tmp_path):
     folder = tmp_path / "DATA"
     shutil.copytree(data, folder)
     refused = plugin("dictionary", folder, "--vocabulary", "dropout", code=1)
-    assert refused.sentence == f"error: {folder}/dict.en.txt exists already. To make it anew, add --overwrite"
+    assert refused.sentence == f"error: {folder}/dict.en.txt exists already. To replace it, add --overwrite"
     plugin("dictionary", folder, "--vocabulary", "dropout", "--overwrite")
     for language in ("en", "xx"):
         plain, full = (set(load_symbols(where / f"dict.{language}.txt")) for where in (data, folder))

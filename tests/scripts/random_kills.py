@@ -1,4 +1,4 @@
-"""Kills the tiny graph at random moments, goes on each time, and compares what is made with a graph that nobody killed:
+"""Kills the tiny graph at random moments, resumes each time, and compares what is made with a graph that nobody killed:
 
     python tests/scripts/random_kills.py --kills 20
 

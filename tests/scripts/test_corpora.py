@@ -162,7 +162,7 @@ def mine(tmp_path):
         ("xx: mine/xx}]", "yy: mine/xx}]", "line 9: this format wants a file for each of en and xx"),
         ("en: mine/en,", "en: mine/other,", "mine/other is not under `downloads`"),
         ("held_out: {valid: 2, test: 3}\n", "", "splits are train, valid, test, not train"),
-        ("[en-xx]", "[en-yy]", "en-yy is no direction; there are en-xx and xx-en"),
+        ("[en-xx]", "[en-yy]", "en-yy is not a direction; there are en-xx and xx-en"),
         ("[bpe]", "[]", "line 11: an experiment has at least one method"),
         ("[en-xx]", "[]", "line 11: an experiment has at least one direction"),
         ("[bpe]", "[bpe, bpee]", "line 11: there is no bpee in"),
@@ -184,7 +184,10 @@ def mine(tmp_path):
                     "line 12: training.base.updates.en-xx.bpe is a whole number from 1 on, not -300",
                 ),
                 ("bass: {batch: 100}", "line 12: there is no bass in"),
-                ("base: {updates: {en-yy: {bpe: 300}}}", "line 12: en-yy is no direction; there are en-xx and xx-en"),
+                (
+                    "base: {updates: {en-yy: {bpe: 300}}}",
+                    "line 12: en-yy is not a direction; there are en-xx and xx-en",
+                ),
                 ("base:\n    updates:\n      en-xx:\n        bpee: 300", "line 15: there is no bpee in"),
             ]
         ),

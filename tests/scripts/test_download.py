@@ -162,7 +162,7 @@ def test_what_is_not_there_is_said_with_what_to_do(server, target):
         fetch("file.gz", Download(url=server.url + "x"), target)
     server.shutdown()
     server.server_close()
-    with pytest.raises(InputError, match="the next call goes on from there"):
+    with pytest.raises(InputError, match="the next call resumes from there"):
         fetch("file.gz", known(server), target)
 
 

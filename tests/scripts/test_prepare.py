@@ -1,4 +1,4 @@
-"""The ceilings of test texts: what references score, prepared and put together again, against themselves."""
+"""The ceilings of test texts: what references score, prepared and detokenized, against themselves."""
 
 import json
 import sys
@@ -33,7 +33,7 @@ def test_the_ceilings_of_real_text(shared, name, language, tokenization, least):
     lines = list(READERS["wit3-xml"].side(path)) if ".xml" in name else read_gz(path)
     steps = Preparation(language, tokenize=True, lowercase=True)
     assert ceiling(lines, steps, tokenization) > least
-    if name.endswith("newstest2014.de"):  # why punctuation is not normalised
+    if name.endswith("newstest2014.de"):  # why punctuation is not normalized
         assert ceiling(lines, Preparation(language, normalize=True, tokenize=True, lowercase=True), tokenization) < 97
 
 

@@ -126,7 +126,7 @@ def test_the_list_names_files_that_are_wrong(with_wrong_files):
     assert "\niwslt15-en-vi " in listed
     assert "\niwslt15-en-zh " not in listed
     assert "iwslt15.en-zh.yaml, line" in listed
-    assert "left out: demo.en-de.bpe.small.seed1: 5001 updates are no multiple of the 500 between" in listed
+    assert "left out: demo.en-de.bpe.small.seed1: 5001 updates are not a multiple of the 500 between" in listed
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_what_can_be_done_without_files_that_are_missing():
     assert (len(left), len(possible.runs)) == (6, 30)
     assert split(possible, {"ASPEC-JE/dev/dev.txt"}, CONFIGS) == (possible, [])
     said = show_left(paper, left, [InputError("put it there")])
-    assert said.startswith("Left out, 6 of the 36 runs of paper, for want of files:\n  aspec.en-ja.bpe.base.seed1\n")
+    assert said.startswith("Left out for missing files, 6 of the 36 runs of paper:\n  aspec.en-ja.bpe.base.seed1\n")
     assert "put it there\nWith them in place, `make paper` does the rest." in said
 
 

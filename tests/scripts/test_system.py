@@ -144,9 +144,7 @@ def test_what_files_are_missing_for_is_left_out_and_the_rest_is_done(work, fille
     kept = filled / f"{RUNS[1]}.json"
     kept.unlink()
     out = work.call("run", "fill-table-main", "--runs", RUNS[1], yours, code=1)
-    assert (
-        f"Left out, 1 of the 2 runs of fill-table-main, for want of files:\n  {yours}\nyours/text.en cannot be" in out
-    )
+    assert f"Left out for missing files, 1 of the 2 runs of fill-table-main:\n  {yours}\nyours/text.en cannot be" in out
     assert kept.is_file()
     corpus.unlink()
 
