@@ -136,7 +136,7 @@ def summarise(parts: list[ReportPart], own: list[str]) -> str:
     return (
         f"Of {sum(counts.values())} numbers of the paper, {counts['agrees']} agree with ours, {counts['near']} are "
         f"near, {counts['differs']} differ, and {counts['not run']} were not run. Runs of other models or on other "
-        "text stand in tables of their own."
+        "text are in tables of their own."
     )
 
 

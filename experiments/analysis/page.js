@@ -79,7 +79,7 @@ const plain = (word, ranks) => spell(plainSteps(word, ranks).at(-1).tokens);
 
 // Every segmentation with its exact probability: [[pieces, probability], ...]; null if there are too many states. The
 // i-th candidate is applied with probability p^i (1 - p), none of n with p^n. A merge makes a state one token shorter,
-// so the states are dealt with from the longest to the shortest. Pauses after each state: others get their turn.
+// so the states are processed from the longest to the shortest. Pauses after each state: others get their turn.
 function* enumerate(word, ranks, p) {
   if ([...word].length === 1) return [[[word], 1]];
   if (p === 0) return [[plain(word, ranks), 1]];
