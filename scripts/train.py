@@ -96,14 +96,14 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices, locks: Seque
 
 
 def check_settings(plan: Plan, folder: Path, path: Path) -> None:
-    """A training is resumed with the settings and the data that it was begun with; only its limit may have changed."""
+    """A training is resumed with the settings and data that it was started with; only its limit may have changed."""
     settings = json.loads(json.dumps({**plan.settings(), "data": sums_of(folder)}))
     if path.exists():
         begun = read_json(path)
         changed = [key for key in settings if key != "updates at most" and begun.get(key) != settings[key]]
         if changed:
             raise InputError(
-                f"{path.parent} was begun with other settings or data ({', '.join(changed)}). To train anew, remove "
+                f"{path.parent} was started with other settings or data ({', '.join(changed)}). To train again, remove "
                 f"that folder; to resume, put back what {path} says"
             )
     write_json(path, settings)

@@ -39,7 +39,7 @@ def test_no_compiler(tmp_path):
 
 
 def test_building_without_a_compiler(tmp_path):
-    """pip's own way in: the sentence stands at the end, after what the build has to say."""
+    """Installed by pip itself: the sentence is at the end, after the output of the build."""
     pytest.importorskip("pybind11", reason="needs what the build needs, which pip installs apart from the rest")
     subprocess.run(["/bin/sh", str(ROOT / "scripts" / "copy_package.sh"), str(tmp_path)], check=True)
     environment = {**os.environ, "CC": "no-such-compiler", "CXX": "no-such-compiler"}

@@ -186,7 +186,7 @@ def test_tables_answer_as_algorithm_1_does(codes, words, p, finest):
 
 
 def chi_square(counts: Counter, exact: dict, draws: int) -> float:
-    """The p-value of the counts under the exact distribution; rare outcomes are put together."""
+    """The p-value of the counts under the exact distribution; rare outcomes are pooled."""
     frequent = {pieces: p for pieces, p in exact.items() if p * draws >= 10}
     observed = [counts[pieces] for pieces in frequent]
     expected = [p * draws for p in frequent.values()]

@@ -1,4 +1,4 @@
-"""Tables: what stands in a cell, what is best, what is claimed, and what never gets into a cell of the paper's."""
+"""Tables: what is in a cell, what is best, what is claimed, and what never gets into a cell of the paper's."""
 
 import json
 import subprocess

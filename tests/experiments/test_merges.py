@@ -42,7 +42,7 @@ def test_a_trace_of_bpe_ends_in_bpe(codes, words):
 
 
 def texts(figure) -> dict[float, list[tuple[float, str]]]:
-    """What stands on each line of a panel, from left to right."""
+    """What is on each line of a panel, from left to right."""
     lines: dict[float, list[tuple[float, str]]] = {}
     for text in figure.texts:
         x, y = text.get_position()

@@ -55,7 +55,7 @@ class Done:
 
     @property
     def sentence(self) -> str:
-        """The last line, where an error stands."""
+        """The last line, where the error is."""
         return self.out.rstrip().splitlines()[-1]
 
     def logged(self, tag: str) -> list[dict]:

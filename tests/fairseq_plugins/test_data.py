@@ -257,7 +257,7 @@ def test_joint_merges(corpus, tmp_path):
 
 
 def test_a_vocabulary_threshold(corpus, tmp_path):
-    """Sennrich's recipe: pieces of joint merges that a side hardly has are taken apart there, as subword-nmt does."""
+    """Sennrich's recipe: pieces of joint merges that are rare on a side are split there, as subword-nmt does."""
     from subword_nmt.apply_bpe import BPE, read_vocabulary
 
     folder = tmp_path / "DATA"

@@ -15,7 +15,7 @@ RAW = ["Don't ask: It is here.", 'A "word" in   quotes', "Nothing"]
 
 @pytest.fixture(scope="module")
 def raw(corpus, tmp_path_factory):
-    """A data folder of text that is prepared: tokenized as Moses does it, and in small letters."""
+    """A data folder of text that is prepared: tokenized as Moses does it, and lowercased."""
     folder = tmp_path_factory.mktemp("raw")
     for split in ("train", "valid"):
         for language in ("en", "xx"):

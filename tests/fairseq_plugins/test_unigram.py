@@ -205,7 +205,7 @@ print(total, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 102
 
 
 def test_unsegmented_japanese(shared, tmp_path):
-    """Nearly every sentence is one word, and comes once: 64 candidates of each would be several times this memory."""
+    """Nearly every sentence is one word, and occurs once: 64 candidates of each would be several times this memory."""
     lines = [line for line in read_gz(shared / "tatoeba-enja" / "train.ja.gz") if line][:20_000]
     path = tmp_path / "ja"
     path.write_text("".join(f"{line}\n" for line in lines))

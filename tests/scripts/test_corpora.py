@@ -340,7 +340,7 @@ def test_subsets_are_within_each_other():
 
 
 def test_multi30k_from_a_mirror(shared, tmp_path):
-    """The real files, as somebody without internet has them: fetched, checked by their sums, read, counted."""
+    """The real files, as on a machine without internet: fetched, checked by their sums, read, counted."""
     corpus = read_corpora()["multi30k.en-de"]
     for name, download in corpus.downloads.items():
         fetch(name, download, tmp_path / name, str(shared))

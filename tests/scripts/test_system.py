@@ -354,7 +354,7 @@ def test_a_stage_that_fails_says_why_and_loses_nothing(work, finished):
     assert (work.run(RUNS[0]) / "result.json").is_file()
     text.write_text(whole.replace(".", "!"))
     out = work.call("run", "mine-en-de", code=1)
-    assert "was begun with other settings or data (data). To train anew, remove that folder" in out
+    assert "was started with other settings or data (data). To train again, remove that folder" in out
     text.write_text(whole)
 
 

@@ -155,11 +155,11 @@ def test_a_training_goes_on_with_its_own_settings_and_data_alone(tmp_path):
     write_json(path, {**json.loads(path.read_text()), "updates at most": 1})
     check_settings(IWSLT, data, path)
     (data / "train.en-zh.en").write_text("other words\n")
-    with pytest.raises(InputError, match=r"begun with other settings or data \(data\)"):
+    with pytest.raises(InputError, match=r"started with other settings or data \(data\)"):
         check_settings(IWSLT, data, path)
     (data / "train.en-zh.en").write_text("some words\n")
     write_json(path, {**json.loads(path.read_text()), "dropout": {"src": 0.2, "tgt": 0.2}})
-    with pytest.raises(InputError, match=r"begun with other settings or data \(dropout\)"):
+    with pytest.raises(InputError, match=r"started with other settings or data \(dropout\)"):
         check_settings(IWSLT, data, path)
 
 
