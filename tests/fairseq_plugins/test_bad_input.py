@@ -76,9 +76,9 @@ def special_count(folder):
 
 
 CASES = {
-    remove_codes: "there is no DATA/codes.en: the merges of the source side. Put them there, or name them with "
+    remove_codes: "there is no DATA/codes.en: the merges of the source side. Put the file there, or name it with "
     "--bpe-dropout-src-codes",
-    remove_dictionary: "there is no DATA/dict.xx.txt: the dictionary of pieces. Make it: python -m fairseq_plugins",
+    remove_dictionary: "there is no DATA/dict.xx.txt: the dictionary of pieces. Make it: bpe-dropout dictionary",
     swap_dictionaries: "% of the pieces of DATA/train.en-xx.en, segmented without dropout, are not in dict.en.txt; the "
     "most frequent such word is",
     shorten: "DATA/train.en-xx.en has 600 lines and DATA/train.en-xx.xx has 599: line n of the one must be",
