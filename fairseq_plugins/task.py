@@ -215,8 +215,8 @@ class ResegmentingTask(TranslationTask):
                 )
                 if share > self._bpe.cfg.resegment_max_unk and split == self.cfg.train_subset:
                     raise InputError(
-                        f"{sentence}. Codes and dictionary do not match: make the dictionary again (python -m "
-                        f"fairseq_plugins dictionary --help), or allow it with --resegment-max-unk"
+                        f"{sentence}. Codes and dictionary do not match: make the dictionary again "
+                        f"(bpe-dropout dictionary --help), or allow it with --resegment-max-unk"
                     )
                 logger.warning(sentence)
 

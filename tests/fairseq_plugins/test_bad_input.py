@@ -118,7 +118,7 @@ def test_the_command_ends_with_the_sentence(data, binarized, tmp_path):
          "--resegment-max-unk", "1", "--max-update", "1"),
     )  # fmt: skip
     assert fit.sentence.endswith(
-        "make the dictionary again (python -m fairseq_plugins dictionary --help), or allow it with --resegment-max-unk"
+        "make the dictionary again (bpe-dropout dictionary --help), or allow it with --resegment-max-unk"
     )
     assert stock.sentence.startswith(
         f"error: {binarized}/BIN was binarized by fairseq-preprocess, so its segmentation is fixed"
