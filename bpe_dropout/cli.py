@@ -122,7 +122,12 @@ def make_parser() -> argparse.ArgumentParser:
         help="threads; the output is the same with any number (default: %(default)s)",
     )
 
-    learn = command("learn", run_learn, "learn merges from text", "The merges are the same as subword-nmt's.")
+    learn = command(
+        "learn",
+        run_learn,
+        "learn merges from text",
+        "The merges are those that subword-nmt's function learn_bpe learns. Lines end at \\n only.",
+    )
     add_files(learn, "text to learn from", "codes file")
     learn.add_argument(
         "-s",

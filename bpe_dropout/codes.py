@@ -61,6 +61,8 @@ class Codes:
             raise InputError(f"the number of merges is -1 (all of them) or more, not {merges}")
         lines = read_lines(path, "a codes file, as subword-nmt writes it")
         version, first = (0, 1), 1
+        if lines and lines[0].startswith("\ufeff"):
+            raise InputError(f"{path}, line 1: the file begins with a byte order mark (U+FEFF); save it without")
         if lines and lines[0].startswith("#version:"):
             version, first = _version(lines[0], path), 2
         pairs: list[tuple[str, str]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Real
 
 
@@ -30,7 +29,7 @@ def check_dropout(p: float) -> float:
     Traceback (most recent call last):
     bpe_dropout.errors.InputError: dropout is a probability from 0 to 1, not 1.1
     """
-    if isinstance(p, bool) or not isinstance(p, Real) or math.isnan(p) or not 0 <= p <= 1:
+    if isinstance(p, bool) or not isinstance(p, Real) or not 0 <= p <= 1:
         raise InputError(f"dropout is a probability from 0 to 1, not {p}")
     return float(p)
 

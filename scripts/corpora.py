@@ -189,6 +189,10 @@ def read_corpus(path: Path) -> CorpusConfig:
         raise InputError(f"{path}: the name of the file is DATASET.SOURCE-TARGET.yaml, such as mine.en-de.yaml")
     content = load(path)
     corpus: CorpusConfig = convert(content, CorpusConfig, str(path), "")
+    with at(content.place_of("downloads")):
+        for file in corpus.downloads:
+            if file.startswith("/") or ".." in file.split("/"):
+                raise InputError(f"the download {file} is not a file below data/downloads")
     with at(content.place_of("languages")):
         if list(corpus.languages) != name.split(".")[1].split("-"):
             raise InputError(f"the name says {name.split('.')[1]}, and languages are {', '.join(corpus.languages)}")

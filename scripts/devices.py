@@ -54,7 +54,7 @@ def read_numbers(environment: Mapping[str, str]) -> dict[str, int | None]:
 def count_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> int:
     """How many GPUs of this machine may be used, found out without torch, which takes seconds to import."""
     if (named := environment.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return len(named.split(",")) if named else 0
+        return sum(not one.startswith("-") for one in named.split(",")) if named else 0
     nvidia = [path for path in devices.glob("nvidia*") if path.name.removeprefix("nvidia").isdecimal()]
     return len(nvidia) or (len([*devices.glob("dri/renderD*")]) if (devices / "kfd").exists() else 0)
 

@@ -25,6 +25,7 @@ from typing import Any
 import yaml
 
 from bpe_dropout import InputError
+from bpe_dropout.errors import check_number
 
 from .commands import die_with_parent, locked
 from .corpora import ROOT, Download, read_corpora, read_downloads
@@ -65,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.target:
         raise InputError("name a target: `make list` shows them")
     read_numbers(os.environ)  # so that a mistake is reported here, and not by Snakemake
-    seeds = dict.fromkeys(options.seed)
+    seeds = dict.fromkeys(check_number("SEED", seed, 2**32) for seed in options.seed)
     target = merge([resolve(options.target, options.runs, options.configs, seed) for seed in seeds])
     return run_target(target, options, more)
 

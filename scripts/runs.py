@@ -389,7 +389,8 @@ def find_target(name: str, configs: Path = CONFIGS, seed: int = 1) -> Target:
 
     near = difflib.get_close_matches(name, targets, n=3)
     wrong = "".join(f"\nnot read: {error}" for error in corpora.errors.values())
+    meant = f"; did you mean {' or '.join(near)}?" if near else "."
     raise InputError(
-        f"there is no target {name}{'; did you mean ' + ' or '.join(near) + '?' if near else ''} `make list` shows the "
+        f"there is no target {name}{meant} `make list` shows the "
         f"targets of the reproduction, `make help` the others{wrong}"
     )

@@ -6,6 +6,7 @@ it. In a job of Slurm there is nothing to take: Slurm has given the job its GPUs
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import random
@@ -78,6 +79,8 @@ def try_to_lock(path: Path) -> int | None:
         lock = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         lock = os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
+        with contextlib.suppress(PermissionError):  # another user was faster
+            os.fchmod(lock, 0o644)  # whatever the umask says, other users must be able to read it
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

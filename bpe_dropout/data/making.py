@@ -24,7 +24,7 @@ from ..corpus import Corpus
 from ..dictionary import SPECIAL, Dictionary
 from ..errors import InputError
 from ..files import whole
-from ..learning import learn
+from ..learning import count_words, learn
 from ..lines import decode_lines
 from ..methods import METHODS, Method, bpe, method_of
 from ..progress import Progress
@@ -43,12 +43,11 @@ def make_data(options: argparse.Namespace) -> None:
     preparations = {language: preparation(options, language) for language in languages(options)}
     with new_folder(options) as folder:
         for path, name, language in texts(options):
+            check_unsegmented(path)
             if options.already_prepared or not any(preparations[language].steps.values()):
                 copy_text(path, folder / name)
             else:
                 prepare_text(path, folder / name, preparations[language])
-            if name.startswith("train."):
-                check_unsegmented(path, folder / name)
         finish(options, folder, methods)
 
 
@@ -109,6 +108,19 @@ def texts(options: argparse.Namespace) -> Iterator[tuple[Path, str, str]]:
 def check_options(options: argparse.Namespace) -> dict[str, Method]:
     """Checks what was named before the long work begins. Gives the method of each language."""
     methods = {}
+    if options.source_lang == options.target_lang:
+        raise InputError(f"source and target are both {options.source_lang}; give the two sides different names")
+    merges, threshold = getattr(options, "merges", None), options.vocabulary_threshold
+    for option, number in (("--merges", merges), ("--vocabulary-threshold", threshold)):
+        if number is not None and number < 1:
+            raise InputError(f"{option} is a whole number from 1 on, not {number}")
+    if options.glossaries:
+        bpe.check_glossaries(options.glossaries)
+        if options.tokenize:
+            raise InputError(
+                "--glossaries with --tokenize: the tokenizer would split what they match. Tokenize the text first, so "
+                "that tags stay whole, and leave out --tokenize"
+            )
     for role, language in roles(options):
         named = [method for method in METHODS.values() if given(options, role, method)]
         learns = bool(getattr(options, "merges", None))
@@ -128,6 +140,8 @@ def check_options(options: argparse.Namespace) -> dict[str, Method]:
             raise InputError("--vocabulary-threshold, --src-pieces, --tgt-pieces and --glossaries are for BPE")
         if pieces and not Path(pieces).is_file():
             raise InputError(f"there is no {pieces}: --{role}-pieces names a file of subword-nmt get-vocab")
+        if pieces:
+            read_piece_counts(pieces)
         if named_dictionary := getattr(options, f"{role}dict"):
             Dictionary.load(named_dictionary)
     return methods
@@ -155,6 +169,9 @@ def new_folder(options: argparse.Namespace) -> Iterator[Path]:
         os.rename(folder, target)
         shutil.rmtree(old, ignore_errors=True)
     except BaseException:
+        old = folder.with_suffix(".old")
+        if old.exists() and not target.exists():
+            os.rename(old, target)
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
@@ -231,6 +248,8 @@ def learn_codes(options: argparse.Namespace, folder: DataFolder) -> None:
             progress = Progress()
             learned = learn(words, options.merges, progress=progress.counting("learning", "merges"))
             progress.clear()
+            if not any(right.endswith("</w>") for _, right in learned.pairs):
+                raise InputError(f"{len(learned.pairs)} merges of {name} are too few: none of them ends a word")
         with whole(bpe.METHOD.file_of(folder.path, language)) as part:
             part.write_bytes(learned.text().encode())
 
@@ -261,15 +280,16 @@ def write_dictionaries(options: argparse.Namespace, folder: DataFolder) -> None:
         counts = dict.fromkeys(counts, joined)
     for language, pieces in counts.items():
         entries = dictionary_entries(pieces, options.threshold, options.nwords)
+        if not any(count for _, count in entries):
+            raise InputError(f"--threshold and --nwords leave no piece of {language} in its dictionary")
         with whole(folder.path / f"dict.{language}.txt") as part:
             part.write_text("".join(f"{piece} {count}\n" for piece, count in entries), "utf-8")
         print(f"dict.{language}.txt: {len(entries) + len(SPECIAL)} entries, with {len(SPECIAL)} symbols of fairseq's")
 
 
-def check_unsegmented(path: Path, words: Path) -> None:
+def check_unsegmented(path: Path) -> None:
     """Text that is segmented already would be segmented once more."""
-    corpus = Corpus(words)
-    counts = list(zip(corpus.types(), corpus.counts.tolist(), strict=True))
+    counts = count_words(path).items() if path.stat().st_size else []
     words_in_all = sum(count for _, count in counts)
     for sign, found, advice in (
         ("@@", str.endswith, "Use `bpe-dropout convert`, which joins it"),

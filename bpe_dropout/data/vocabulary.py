@@ -37,9 +37,15 @@ def possible_pieces(segmenter: Segmenter, words: Iterable[str]) -> dict[str, Non
     """
     version_1 = segmenter.codes.version == (0, 1)
     symbols: dict[str, None] = {}
+    protected, divided = dict[str, None](), False
     for word in words:
-        symbols.update(dict.fromkeys(word if version_1 else word[:-1]))
-        symbols[word[-1] + "</w>"] = None
+        for part, fixed in segmenter.parts(word) or [(word, False)]:
+            if fixed:
+                protected[part] = None
+                continue
+            symbols.update(dict.fromkeys(part if version_1 else part[:-1]))
+            symbols[part[-1] + "</w>"] = None
+            divided = divided or part != word
     if version_1:
         symbols["</w>"] = None
     for left, right in segmenter.codes.pairs:
@@ -49,10 +55,14 @@ def possible_pieces(segmenter: Segmenter, words: Iterable[str]) -> dict[str, Non
     for symbol in symbols:
         if symbol.endswith("</w>") and symbol != "</w>":
             pieces[symbol.removesuffix("</w>")] = None
+            if divided:  # a part before a glossary ends as a word does, and goes on
+                pieces[symbol.removesuffix("</w>") + segmenter.separator] = None
         elif symbol != "</w>":
             pieces[symbol + segmenter.separator] = None
             if version_1:  # the end of the word is a symbol of its own, and may stay one
                 pieces[symbol] = None
+    for part in protected:
+        pieces.update(dict.fromkeys((part, part + segmenter.separator)))
     return pieces
 
 

@@ -205,9 +205,16 @@ def count_for_learning(folder: DataFolder, language: str) -> Counter[str]:
     return counts
 
 
+def check_glossaries(glossaries: Sequence[str]) -> None:
+    for glossary in glossaries:
+        if not glossary or "\n" in glossary:
+            raise InputError(f"a glossary is a regular expression of one line, not {glossary!r}")
+    Segmenter(Codes(()), glossaries=glossaries)
+
+
 def write_glossaries(folder: Path, glossaries: Sequence[str]) -> None:
     """Regular expressions of what is not split, one per line."""
-    Segmenter(Codes(()), glossaries=glossaries)
+    check_glossaries(glossaries)
     with whole(folder / GLOSSARIES) as part:
         part.write_text("".join(f"{glossary}\n" for glossary in glossaries), "utf-8")
 

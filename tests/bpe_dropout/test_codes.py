@@ -193,3 +193,9 @@ def test_reading_warns_of_nothing_else(write):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Segmenter.from_codes(write("#version: 0.2\na b\nb a</w>\n"))
+
+
+def test_a_byte_order_mark(tmp_path):
+    (tmp_path / "codes").write_text("\ufeff#version: 0.2\nt h\nth e</w>\n")
+    with pytest.raises(InputError, match="codes, line 1: the file begins with a byte order mark"):
+        Codes.read(tmp_path / "codes")

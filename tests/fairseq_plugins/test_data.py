@@ -3,6 +3,7 @@
 import filecmp
 import itertools
 import json
+import os
 import re
 import shutil
 from collections import Counter
@@ -315,3 +316,63 @@ def test_text_that_is_segmented_already(corpus, tmp_path, line, data, convert):
     assert data in plugin("data", *arguments, "--merges", "10", code=1).sentence
     if convert:
         assert convert in plugin("convert", *arguments, "--codes", corpus.codes["en"], code=1).sentence
+
+
+def test_segmented_text_is_noticed_before_it_is_tokenized(corpus, tmp_path):
+    for language in ("en", "xx"):
+        shutil.copy(corpus.folder / f"train.{language}", tmp_path / f"train.{language}")
+        (tmp_path / f"valid.{language}").write_text("un@@ related words\n" * 40)
+    arguments = ["-s", "en", "-t", "xx", "--merges", "10", "--tokenize", "--destdir", tmp_path / "DATA"]
+    for prefixes in (["--trainpref", "valid"], ["--trainpref", "train", "--validpref", "valid"]):
+        named = [tmp_path / one if not one.startswith("-") else one for one in prefixes]
+        done = plugin("data", *arguments, *named, code=1)
+        assert "valid.en is segmented already: 40 of its 120 words have @@" in done.sentence
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--merges", "-30"], "--merges is a whole number from 1 on, not -30"),
+        (["--merges", "1"], "1 merges of en are too few: none of them ends a word"),
+        (
+            ["--merges", "50", "--vocabulary-threshold", "0"],
+            "--vocabulary-threshold is a whole number from 1 on, not 0",
+        ),
+        (["--merges", "50", "--glossaries", ""], "a glossary is a regular expression of one line, not ''"),
+        (["--merges", "50", "--glossaries", "a\nb"], "a glossary is a regular expression of one line, not 'a\\nb'"),
+        (["--merges", "50", "--glossaries", "<BT>", "--tokenize"], "--glossaries with --tokenize: the tokenizer would"),
+        (["--merges", "50", "--threshold", "100000"], "--threshold and --nwords leave no piece of en"),
+        (["--merges", "50", "-t", "en"], "source and target are both en"),
+    ],
+)
+def test_options_that_cannot_be(corpus, tmp_path, more, sentence):
+    done = plugin("data", *corpus.arguments(tmp_path / "DATA"), *more, code=1)
+    assert sentence in done.sentence
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_between_the_renames_loses_nothing(corpus, data, tmp_path, monkeypatch):
+    """The old folder is renamed, then the new one takes its place: a signal may come in between."""
+    shutil.copytree(data, tmp_path / "DATA")
+    rename, calls = os.rename, []
+
+    def interrupted(source, target):
+        calls.append(source)
+        if len(calls) == 2:
+            raise SystemExit(143)
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(SystemExit):
+        plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite")
+    # The third call gives the old folder its name back.
+    assert len(calls) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["DATA"]
+    assert filecmp.cmp(tmp_path / "DATA" / "codes.en", data / "codes.en", shallow=False)
+
+
+def test_pieces_of_dropout_beside_glossaries():
+    segmenter = Segmenter(Codes((("f", "o"), ("fo", "o</w>"))), glossaries=["<BT>"])
+    words = ["foo<BT>", "<BT>foo", "oof"]
+    made = {piece for word in words for pieces in segmenter.distribution(word, 0.3) for piece in pieces}
+    assert made <= set(possible_pieces(segmenter, words))

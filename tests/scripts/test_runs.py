@@ -7,6 +7,7 @@ from bpe_dropout import InputError
 from scripts.corpora import CONFIGS, read_downloads
 from scripts.paper import fill
 from scripts.reproduce import comparison_of, goals, is_trained, merge, show_left, show_list, split
+from scripts.reproduce import main as reproduce
 from scripts.runs import MAIN, Run, find_target, find_targets, plan_run, read_model
 
 NAMES = [
@@ -221,3 +222,21 @@ def test_what_all_of_it_costs():
     assert int(report.split("need")[1].split()[0]) > 90
     target = fill("table-datasets", [], CONFIGS)
     assert not any(is_trained(target, run) for run in target.runs_and_measured), "text is counted without training"
+
+
+def test_seeds_are_whole_numbers():
+    with pytest.raises(InputError, match="SEED is a whole number from 0"):
+        reproduce(["plan", "multi30k-en-de", "--seed", "-1"])
+
+
+def test_a_target_that_is_like_no_other():
+    with pytest.raises(InputError, match=r"there is no target xyzzy\. `make list` shows"):
+        find_target("xyzzy")
+
+
+def test_downloads_stay_below_their_folder(tmp_path):
+    shutil.copytree(CONFIGS, tmp_path / "configs")
+    path = tmp_path / "configs" / "corpora" / "multi30k.en-de.yaml"
+    path.write_text(path.read_text().replace("multi30k/train.en.gz", "../../multi30k/train.en.gz"))
+    with pytest.raises(InputError, match=r"the download ../../multi30k/train.en.gz is not a file below data/downloads"):
+        plan_run(Run.parse("multi30k.en-de.bpe.small.seed1"), tmp_path / "configs")
