@@ -122,7 +122,7 @@ def number_the_last(output: Path, updates: int) -> None:
     """Where a training was killed between its last checkpoint and the copy of it that carries its number."""
     last = output / "checkpoint_last.pt"
     if last.exists():
-        state = averaging.load_state(str(last), map_location="cpu", weights_only=True)
+        state = averaging.load_state(str(last), map_location="cpu")
         if state["optimizer_history"][-1]["num_updates"] == updates:
             epoch = state["extra_state"]["train_iterator"]["epoch"]
             with whole(output / f"checkpoint_{epoch}_{updates}.pt") as part:

@@ -60,7 +60,7 @@ def read_counts(path: Path) -> list[int]:
 def read_vectors(checkpoint: Path, pieces: int) -> Vectors:
     from fairseq_plugins.averaging import load_state
 
-    state = load_state(str(checkpoint), map_location="cpu", weights_only=True)
+    state = load_state(str(checkpoint), map_location="cpu")
     weight = state["model"].get("encoder.embed_tokens.weight")
     if weight is None or len(weight) != pieces + len(SPECIAL):
         raise InputError(f"{checkpoint} has no source embeddings for the {pieces} pieces of the dictionary")

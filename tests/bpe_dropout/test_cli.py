@@ -235,7 +235,13 @@ def test_an_output_file_appears_whole_or_not_at_all(files, tmp_path):
 @pytest.mark.parametrize(("number", "code", "says"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"")])
 def test_an_interrupted_output_leaves_nothing(files, tmp_path, number, code, says):
     command = [*COMMAND, "apply", "-c", files / "codes", "-o", tmp_path / "out"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    # Where the tests run in the background of a shell, interrupts are ignored, and a child would inherit that.
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert process.stdin is not None
     process.stdin.write(b"the words\n" * 1000)
     process.stdin.flush()

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from bpe_dropout import InputError
 from bpe_dropout.files import whole
@@ -23,7 +24,7 @@ from scripts.devices import Devices, environment_of, find_devices, ranks_of, sha
 from scripts.history import History, converged
 from scripts.runs import Run, plan_run
 from scripts.stage import write_json
-from scripts.train import check_settings
+from scripts.train import check_settings, number_the_last
 
 IWSLT = plan_run(Run.parse("iwslt15.en-zh.bpe-dropout.base.seed3"))
 
@@ -236,3 +237,13 @@ def test_a_command_does_not_outlive_who_started_it(tmp_path):
         time.sleep(0.05)
     run_logged(["true"], log)
     assert os.path.getsize(log)
+
+
+def test_the_last_checkpoint_gets_its_number(tmp_path):
+    """Where a training was killed between its last checkpoint and the copy with its number."""
+    state = {"optimizer_history": [{"num_updates": 300}], "extra_state": {"train_iterator": {"epoch": 4}}}
+    torch.save(state, tmp_path / "checkpoint_last.pt")
+    number_the_last(tmp_path, 200)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint_last.pt"]
+    number_the_last(tmp_path, 300)
+    assert (tmp_path / "checkpoint_4_300.pt").read_bytes() == (tmp_path / "checkpoint_last.pt").read_bytes()
