@@ -203,10 +203,10 @@ def test_words_end_where_fairseq_ends_them(data, tmp_path):
     task = make_task(tmp_path / "DATA", "--bpe-dropout-src", "0", "--bpe-dropout-tgt", "0", "--resegment-max-unk", "1")
     task.load_dataset("train")
     assert len(task.dataset("train")) == 2
-    encoded = task.src_dict.encode_line(task.method.encode(line), add_if_not_exist=False).long()
+    encoded = task.src_dict.encode_line(task.bpe.encode(line), add_if_not_exist=False).long()
     assert torch.equal(task.dataset("train")[0]["source"], encoded)
     words = "the class of an object is"
-    assert torch.equal(encoded, task.src_dict.encode_line(task.method.encode(words), add_if_not_exist=False).long())
+    assert torch.equal(encoded, task.src_dict.encode_line(task.bpe.encode(words), add_if_not_exist=False).long())
 
 
 def test_source_tokens_fill_batches(data):
