@@ -25,7 +25,7 @@ def test_a_vocabulary_has_the_size_that_was_asked_for(words, tmp_path, size):
     segmenter = Segmenter.from_codes(tmp_path / "codes")
     pieces = {piece for line in words.read_text().splitlines() for piece in segmenter.segment(line)}
     assert len(pieces) == made["pieces"] == size
-    assert made["merges"] < size
+    assert 0 < made["merges"] <= size * 5 // 4  # pieces that are merged away make room for more merges
     assert len((tmp_path / "codes").read_text().splitlines()) == made["merges"] + 1
 
 
