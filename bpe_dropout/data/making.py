@@ -42,27 +42,26 @@ def make_data(options: argparse.Namespace) -> None:
     methods = check_options(options)
     preparations = {language: preparation(options, language) for language in languages(options)}
     with new_folder(options) as folder:
+        copy_given(options, folder, methods)
         for path, name, language in texts(options):
             check_unsegmented(path)
             if options.already_prepared or not any(preparations[language].steps.values()):
                 copy_text(path, folder / name)
             else:
                 prepare_text(path, folder / name, preparations[language])
-        finish(options, folder, methods)
+        finish(options, folder)
 
 
 def convert_data(options: argparse.Namespace) -> None:
     """From segmented text: pieces are joined to words, and the codes must split these into the same pieces."""
     methods = check_options(options)
     with new_folder(options) as folder:
-        write_glossaries(options, folder)
-        for role, language in roles(options):
-            copy_learned(options, folder, methods[language], role, language)
+        copy_given(options, folder, methods)
         for path, name, language in texts(options):
             role = "src" if language == options.source_lang else "tgt"
             codes = Path(given(options, role, methods[language]) or "")
             join_text(path, folder / name, codes, load(folder, methods[language], role, language))
-        finish(options, folder, methods)
+        finish(options, folder)
 
 
 def make_dictionaries(options: argparse.Namespace) -> None:
@@ -176,8 +175,8 @@ def new_folder(options: argparse.Namespace) -> Iterator[Path]:
         raise
 
 
-def finish(options: argparse.Namespace, folder: Path, methods: Mapping[str, Method]) -> None:
-    """Adds codes or models, the record of the preparation and dictionaries; prints what was made."""
+def finish(options: argparse.Namespace, folder: Path) -> None:
+    """Adds merges that are to be learned, the record of the preparation and dictionaries; prints what was made."""
     write_preparation(folder, *(recorded(options, folder, language) for language in languages(options)))
     made = DataFolder(folder, *languages(options))
     for split in SPLITS:
@@ -191,11 +190,8 @@ def finish(options: argparse.Namespace, folder: Path, methods: Mapping[str, Meth
                     f"{names} have {counts[0]} and {counts[1]} lines: they must be translations, line by line"
                 )
             print(f"{split}: {counts[0]} pairs")
-    write_glossaries(options, folder)
     if getattr(options, "merges", None):
         learn_codes(options, made)
-    for role, language in roles(options):
-        copy_learned(options, folder, methods[language], role, language)
     write_pieces(options, made)
     for role, language in roles(options):
         if named := getattr(options, f"{role}dict"):
@@ -216,20 +212,19 @@ def recorded(options: argparse.Namespace, folder: Path, language: str) -> Prepar
     return replace(steps, escape=steps.tokenize and found is not None)
 
 
-def copy_learned(options: argparse.Namespace, folder: Path, method: Method, role: str, language: str) -> None:
-    if named := given(options, role, method):
-        shutil.copyfile(named, method.file_of(folder, language))
-    if pieces := getattr(options, f"{role}_pieces"):
-        bpe.write_pieces(folder, language, read_piece_counts(pieces), options.vocabulary_threshold)
+def copy_given(options: argparse.Namespace, folder: Path, methods: Mapping[str, Method]) -> None:
+    """What was given to segment with: codes or models, the pieces that may be used, and glossaries."""
+    if options.glossaries:
+        bpe.write_glossaries(folder, options.glossaries)
+    for role, language in roles(options):
+        if named := given(options, role, methods[language]):
+            shutil.copyfile(named, methods[language].file_of(folder, language))
+        if pieces := getattr(options, f"{role}_pieces"):
+            bpe.write_pieces(folder, language, read_piece_counts(pieces), options.vocabulary_threshold)
 
 
 def load(folder: Path, method: Method, role: str, language: str) -> Any:
     return method.load(method.file_of(folder, language), role, language)
-
-
-def write_glossaries(options: argparse.Namespace, folder: Path) -> None:
-    if options.glossaries:
-        bpe.write_glossaries(folder, options.glossaries)
 
 
 def learn_codes(options: argparse.Namespace, folder: DataFolder) -> None:
