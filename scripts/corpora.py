@@ -105,7 +105,7 @@ class Training:
 @dataclass(frozen=True)
 class Subset:
     pairs: Positive
-    vocabulary: Positive
+    vocabulary: Positive | None = None  # of both languages; None: their own
     training: dict[str, Training] = field(default_factory=dict)
 
 

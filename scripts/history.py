@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from .runs import Plan
+from .runs import MEASURED_ON_DEV, Plan
 from .stage import describe_time
 
 
@@ -64,26 +64,41 @@ def time_of(line: str) -> datetime | None:
         return None
 
 
-def converged(bleu: Mapping[int, float], loss: Mapping[int, float], patience: int, share: float) -> int | None:
-    """The updates after which neither dev BLEU nor dev loss had improved for long enough, or None.
+def converged(
+    bleu: Mapping[int, float],
+    loss: Mapping[int, float],
+    patience: int,
+    share: float,
+    by: Sequence[str] = MEASURED_ON_DEV,
+) -> int | None:
+    """The updates after which neither dev BLEU nor dev loss, or one of them alone, had improved for long enough, or
+    None.
 
     Long enough is `patience` checkpoints, and that share of all checkpoints so far: longer trainings wait longer. BLEU
-    alone would stop a model that has learned little yet: its BLEU is near 0, and any of its peaks may be chance.
+    alone would stop a model that has learned little yet: its BLEU is near 0, and any of its peaks may be chance. The
+    loss alone, or beside it, gives more time to a model whose loss goes on falling where its BLEU does not rise.
 
     >>> bleu = {100: 1.0, 200: 3.0, 300: 2.0, 400: 2.5}
     >>> converged(bleu, {100: 9.0, 200: 8.0, 300: 8.1, 400: 8.2}, patience=2, share=0.25)
     400
     >>> converged(bleu, {100: 9.0, 200: 8.0, 300: 8.1, 400: 7.9}, patience=2, share=0.25) is None
     True
+    >>> converged(bleu, {100: 9.0, 200: 8.0, 300: 8.1, 400: 7.9}, patience=2, share=0.25, by=["bleu"])
+    400
     """
     best, lowest, better_at = -1.0, math.inf, -1
     for number, updates in enumerate(sorted(bleu)):
-        if bleu[updates] > best or loss[updates] < lowest:
+        if (bleu[updates] > best and "bleu" in by) or (loss[updates] < lowest and "loss" in by):
             better_at = number
         best, lowest = max(best, bleu[updates]), min(lowest, loss[updates])
         if number - better_at >= max(patience, math.ceil(share * (number + 1))):
             return updates
     return None
+
+
+def best_of(bleu: Mapping[int, float]) -> int:
+    """The updates after which dev BLEU was highest; the first of several."""
+    return max(bleu, key=lambda updates: (bleu[updates], -updates))
 
 
 def logged(history: History, name: str) -> float | None:

@@ -12,6 +12,7 @@ it reads nothing but the YAML files, and writes nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -61,6 +62,9 @@ class MethodSettings:
         return {"bpe": self.method.bpe, **self.method.options_of(self.options, self.draws, p)}
 
 
+MEASURED_ON_DEV = ("bleu", "loss")
+
+
 @dataclass(frozen=True)
 class Model:
     """configs/models: the arguments of fairseq-train, and how long to train."""
@@ -73,17 +77,31 @@ class Model:
     tokens_at_once: Positive  # source tokens that one GPU holds; more are reached by accumulating gradients
     parameters: PositiveNumber  # in millions, for the disk that checkpoints take
     tokens_a_second: PositiveNumber  # source tokens, to guess how long a training takes
-    patience: Count = 10  # checkpoints without a better dev BLEU, at least
+    stops_by: list[str] = field(default_factory=lambda: list(MEASURED_ON_DEV))  # what no longer improves on the dev set
+    patience: Count = 10  # checkpoints without a better one, at least
     patience_share: Share = 0.25  # and at least this share of all that there were
-    average: Positive = 5
+    average: Positive = 5  # checkpoints, in a row
+    average_ends: str = "latest"  # with the latest of them, or with the best on the dev set
     dev_beam: Positive = 4
     threads: Positive = 8  # CPU cores of a training
     gpu: bool = True  # whether it is meant for a GPU
     memory: Positive = 16000  # megabytes
 
+    def __post_init__(self) -> None:
+        if not self.stops_by or not set(self.stops_by) <= set(MEASURED_ON_DEV):
+            raise InputError(f"stops_by names some of {', '.join(MEASURED_ON_DEV)}, not {self.stops_by}")
+        if self.average_ends not in ("latest", "best"):
+            raise InputError(f"average_ends is latest or best, not {self.average_ends}")
+
+    def kept(self, updates: int, interval: int) -> int:
+        """How many checkpoints a training of so many updates has to keep, so that those that it averages are there when
+        it stops."""
+        wait = max(self.patience, math.ceil(self.patience_share * updates / interval))
+        return self.average + 2 + (wait if self.average_ends == "best" else 0)
+
 
 # What makes a model what it is. The rest says how much time and room it takes, and may change at any time.
-MODEL_SETTINGS = ("fairseq", "patience", "patience_share", "average", "dev_beam")
+MODEL_SETTINGS = ("fairseq", "stops_by", "patience", "patience_share", "average", "average_ends", "dev_beam")
 
 
 @cache
@@ -219,7 +237,7 @@ def plan_run(run: Run, configs: Path = CONFIGS) -> Plan:
         raise InputError(f"{run.name}: p is for a method with dropout, in hundredths from 0 to 100")
     subset = corpus.subsets.get(run.subset)
     vocabularies = {
-        name: run.vocabulary or (subset.vocabulary if subset else language.vocabulary)
+        name: run.vocabulary or (subset and subset.vocabulary) or language.vocabulary
         for name, language in corpus.languages.items()
     }
     dropout = dict.fromkeys(ROLES, 0.0)

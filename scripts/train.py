@@ -4,8 +4,8 @@ RUN is a name such as iwslt15.en-vi.bpe-dropout.base.seed1 (see scripts/runs.py)
 and the log (train.log) go to FOLDER, and at the end training.json. Killed at any moment, it resumes with the next call.
 
 The number of source tokens in a batch is the corpus's, on however many GPUs there are: gradients are accumulated.
-Training ends at the paper's number of updates, or when neither dev BLEU nor dev loss has improved for a while
-(`converged`). That is decided here, from the log, and not by fairseq's --patience, which forgets what it has seen in
+Training ends at the paper's number of updates, or when what the model stops by, dev BLEU, dev loss or both, has not
+improved for a while (`converged`). That is decided here, from the log, and not by fairseq's --patience, which forgets what it has seen in
 a restart.
 
 GPUS=N takes N GPUs (1, if there is any; 0: the CPU), which nobody else has (scripts/slots.py). In a job of Slurm,
@@ -32,7 +32,7 @@ from .commands import exit_on_signals, run_logged
 from .devices import Devices, environment_of, find_devices, name_devices, ranks_of
 from .download import checksum
 from .finished import restore_training
-from .history import History, converged, describe, logged, read_log
+from .history import History, best_of, converged, describe, logged, read_log
 from .machine import machine, versions
 from .runs import Plan
 from .slots import take_gpus
@@ -62,7 +62,7 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices, locks: Seque
 
     def end() -> int | None:
         """After how many updates the training is at its end, if it is, and its last checkpoint is written."""
-        updates = converged(history.bleu, history.loss, model.patience, model.patience_share)
+        updates = converged(history.bleu, history.loss, model.patience, model.patience_share, model.stops_by)
         if updates is None and plan.updates in history.bleu:
             updates = plan.updates
         return updates if any(number_of(path.name) == updates for path in output.iterdir()) else None
@@ -131,16 +131,17 @@ def number_the_last(output: Path, updates: int) -> None:
 
 def finish(plan: Plan, output: Path, history: History, updates: int, devices: Devices, arguments: list[str]) -> None:
     """training.json: what the later stages and the result need to know."""
-    names = [path.name for path in output.iterdir() if number_of(path.name) <= updates]
+    best = best_of({key: bleu for key, bleu in history.bleu.items() if key <= updates})
+    end = best if plan.model.average_ends == "best" else updates
+    names = [path.name for path in output.iterdir() if number_of(path.name) <= end]
     chosen = averaging.choose_checkpoints(names, plan.model.average, "update")
-    if not chosen:
-        raise InputError(f"{output} has no checkpoints up to update {updates}; remove the folder to train again")
-    best = max(history.bleu, key=lambda key: (history.bleu[key], -key))
+    if not chosen or number_of(chosen[-1]) != end:
+        raise InputError(f"{output} has no checkpoint of update {end}; remove the folder to train again")
     ranks, tokens, times = ranks_of(plan, devices)
     record = {
         "run": plan.run.name,
         "updates": updates,
-        "stopped": "at the limit" if updates == plan.updates else "by dev BLEU and loss",
+        "stopped": "at the limit" if updates == plan.updates else f"by dev {' and '.join(plan.model.stops_by)}",
         "dev bleu": {str(key): history.bleu[key] for key in sorted(history.bleu) if key <= updates},
         "dev loss": {str(key): history.loss[key] for key in sorted(history.loss) if key <= updates},
         "best dev bleu": {"updates": best, "bleu": history.bleu[best]},
