@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from .runs import MEASURED_ON_DEV, Plan
+from .runs import OnDev, Plan
 from .stage import describe_time
 
 
@@ -69,7 +69,7 @@ def converged(
     loss: Mapping[int, float],
     patience: int,
     share: float,
-    by: Sequence[str] = MEASURED_ON_DEV,
+    by: Sequence[OnDev],
 ) -> int | None:
     """The updates after which neither dev BLEU nor dev loss, or one of them alone, had improved for long enough, or
     None.
@@ -79,9 +79,9 @@ def converged(
     loss alone, or beside it, gives more time to a model whose loss goes on falling where its BLEU does not rise.
 
     >>> bleu = {100: 1.0, 200: 3.0, 300: 2.0, 400: 2.5}
-    >>> converged(bleu, {100: 9.0, 200: 8.0, 300: 8.1, 400: 8.2}, patience=2, share=0.25)
+    >>> converged(bleu, {100: 9.0, 200: 8.0, 300: 8.1, 400: 8.2}, patience=2, share=0.25, by=["bleu", "loss"])
     400
-    >>> converged(bleu, {100: 9.0, 200: 8.0, 300: 8.1, 400: 7.9}, patience=2, share=0.25) is None
+    >>> converged(bleu, {100: 9.0, 200: 8.0, 300: 8.1, 400: 7.9}, patience=2, share=0.25, by=["bleu", "loss"]) is None
     True
     >>> converged(bleu, {100: 9.0, 200: 8.0, 300: 8.1, 400: 7.9}, patience=2, share=0.25, by=["bleu"])
     400

@@ -334,9 +334,7 @@ def disk_of(plans: list[Plan]) -> tuple[float, bool]:
     trains its checkpoints, with the state of the optimizer."""
     downloads, known = bytes_of(plans)
     averages = sum(plan.model.parameters * 4e6 for plan in plans)
-    checkpoints = max(
-        ((plan.model.kept(plan.updates, plan.interval) + 2) * plan.model.parameters * 12e6 for plan in plans), default=0
-    )
+    checkpoints = max(((plan.checkpoints + 2) * plan.model.parameters * 12e6 for plan in plans), default=0)
     return 6 * downloads + averages + checkpoints, known
 
 

@@ -21,7 +21,7 @@ import typing
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 
@@ -165,6 +165,10 @@ def convert(value: Any, kind: Any, place: str, name: str) -> Any:
         first, *others = (one for one in arguments if one is not type(None))
         return value if type(value) in others else convert(value, first, place, name)
     if kind is Any:
+        return value
+    if origin is Literal:
+        if value not in arguments:
+            raise InputError(f"{place}: {name} is one of {', '.join(arguments)}, not {value!r}")
         return value
     if dataclasses.is_dataclass(kind) and isinstance(value, Node):
         return convert_fields(value, kind, name)

@@ -5,8 +5,8 @@ and the log (train.log) go to FOLDER, and at the end training.json. Killed at an
 
 The number of source tokens in a batch is the corpus's, on however many GPUs there are: gradients are accumulated.
 Training ends at the paper's number of updates, or when what the model stops by, dev BLEU, dev loss or both, has not
-improved for a while (`converged`). That is decided here, from the log, and not by fairseq's --patience, which forgets what it has seen in
-a restart.
+improved for a while (`converged`). That is decided here, from the log, and not by fairseq's --patience, which forgets
+what it has seen in a restart.
 
 GPUS=N takes N GPUs (1, if there is any; 0: the CPU), which nobody else has (scripts/slots.py). In a job of Slurm,
 NODES=N takes so many nodes, a process for each GPU.
@@ -133,9 +133,8 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
     """training.json: what the later stages and the result need to know."""
     best = best_of({key: bleu for key, bleu in history.bleu.items() if key <= updates})
     end = best if plan.model.average_ends == "best" else updates
-    names = [path.name for path in output.iterdir() if number_of(path.name) <= end]
-    chosen = averaging.choose_checkpoints(names, plan.model.average, "update")
-    if not chosen or number_of(chosen[-1]) != end:
+    chosen = checkpoints_until(end, [path.name for path in output.iterdir()], plan.model.average)
+    if not chosen:
         raise InputError(f"{output} has no checkpoint of update {end}; remove the folder to train again")
     ranks, tokens, times = ranks_of(plan, devices)
     record = {
@@ -167,6 +166,17 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
         f"{history.bleu[best]:.2f}, after {best}",
         flush=True,
     )
+
+
+def checkpoints_until(end: int, names: list[str], count: int) -> list[str]:
+    """The checkpoints that are averaged: so many, the last that of update `end`. None, if it is not there.
+
+    >>> names = ["checkpoint_1_100.pt", "checkpoint_2_200.pt", "checkpoint_3_300.pt", "checkpoint_last.pt"]
+    >>> checkpoints_until(200, names, 5), checkpoints_until(250, names, 5)
+    (['checkpoint_1_100.pt', 'checkpoint_2_200.pt'], [])
+    """
+    chosen = averaging.choose_checkpoints([name for name in names if number_of(name) <= end], count, "update")
+    return chosen if chosen and number_of(chosen[-1]) == end else []
 
 
 def number_of(name: str) -> float:

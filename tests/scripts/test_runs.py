@@ -133,16 +133,23 @@ def test_the_list_names_files_that_are_wrong(with_wrong_files):
 @pytest.mark.parametrize(
     ("kind", "old", "new", "sentence"),
     [
-        ("models/small", "patience: 10", "patience: -1", "patience is a whole number from 0 on, not -1"),
+        ("models/small", "patience: 12", "patience: -1", "patience is a whole number from 0 on, not -1"),
         (
             "models/small",
-            "patience_share: 0.25",
+            "patience_share: 0.0",
             "patience_share: 25",
             "patience_share is a number from 0 to 1, not 25",
         ),
         ("models/small", "tokens_a_second: 4000", "tokens_a_second: 0", "tokens_a_second is a number above 0, not 0"),
-        ("models/small", "interval: 500", "interval: 0", "interval is a whole number from 1 on, not 0"),
+        ("models/small", "interval: 250", "interval: 0", "interval is a whole number from 1 on, not 0"),
         ("models/small", "gpu: false", "gpu: no", "gpu is true or false, not 'no'"),
+        ("models/small", "stops_by: [bleu]", "stops_by: [ter]", "stops_by is one of bleu, loss, not 'ter'"),
+        (
+            "models/small",
+            "average_ends: best",
+            "average_ends: first",
+            "average_ends is one of latest, best, not 'first'",
+        ),
     ],
 )
 def test_numbers_that_are_out_of_range(tmp_path, kind, old, new, sentence):

@@ -21,11 +21,12 @@ from scripts.arguments import launch, train_arguments
 from scripts.commands import run_logged
 from scripts.corpora import ROOT
 from scripts.devices import Devices, environment_of, find_devices, ranks_of, shape_batch
-from scripts.history import History, converged
-from scripts.runs import Run, plan_run
+from scripts.history import History, best_of, converged
+from scripts.runs import OnDev, Run, plan_run
 from scripts.stage import write_json
-from scripts.train import check_settings, number_the_last
+from scripts.train import check_settings, checkpoints_until, number_the_last
 
+BOTH: tuple[OnDev, ...] = ("bleu", "loss")
 IWSLT = plan_run(Run.parse("iwslt15.en-zh.bpe-dropout.base.seed3"))
 
 
@@ -72,7 +73,10 @@ def test_the_command_line_on_gpus():
     assert "--cpu" not in arguments
     assert value_of(arguments, "--distributed-world-size") == "8"
     assert (value_of(arguments, "--max-tokens"), value_of(arguments, "--update-freq")) == ("4000", "1")
-    assert (value_of(arguments, "--bpe"), value_of(arguments, "--unigram-unit")) == ("unigram_regularization", "word")
+    assert (value_of(arguments, "--bpe"), value_of(arguments, "--unigram-unit")) == (
+        "unigram_regularization",
+        "sentence",
+    )
     assert launch(arguments, Devices(gpus=4, nodes=2, tasks=4), 8)[:6] == [
         "srun",
         "--kill-on-bad-exit=1",
@@ -117,18 +121,40 @@ def test_devices():
 
 def test_convergence_waits_longer_in_longer_trainings():
     flat = dict.fromkeys(range(1, 200), 1.0)
-    assert converged(flat, flat, patience=10, share=0.25) == 11
+    assert converged(flat, flat, patience=10, share=0.25, by=BOTH) == 11
     rising = {**{update: float(update) for update in range(1, 101)}, **dict.fromkeys(range(101, 200), 0.0)}
-    assert converged(rising, flat, patience=10, share=0.25) == 134  # 34 of 134 are a quarter
-    assert converged({}, {}, 10, 0.25) is None
-    assert converged({update: float(update) for update in range(100)}, dict.fromkeys(range(100), 1.0), 10, 0.25) is None
+    assert converged(rising, flat, patience=10, share=0.25, by=BOTH) == 134  # 34 of 134 are a quarter
+    assert converged({}, {}, 10, 0.25, BOTH) is None
+    assert (
+        converged({update: float(update) for update in range(100)}, dict.fromkeys(range(100), 1.0), 10, 0.25, BOTH)
+        is None
+    )
+
+
+def test_a_training_keeps_the_checkpoints_that_end_with_the_best_until_it_stops():
+    """The best at 2500 is known to be the best 12 checkpoints later."""
+    plan = plan_run(Run.parse("multi30k.en-de.5k.bpe.small.seed1"))
+    bleu = {updates: 20 - abs(updates - 2500) / 1000 for updates in range(plan.interval, 20000, plan.interval)}
+    falls = {updates: 1 / updates for updates in bleu}
+    model = plan.model
+    stopped = converged(bleu, falls, model.patience, model.patience_share, model.stops_by)
+    assert (best_of(bleu), stopped) == (2500, 5500), "dev loss does not count"
+    written = [f"checkpoint_9_{updates}.pt" for updates in bleu if updates <= stopped]
+    kept = written[
+        -int(value_of(train_arguments(plan, Path("DATA"), Path("OUT"), Devices()), "--keep-interval-updates")) :
+    ]
+    chosen = checkpoints_until(best_of(bleu), kept, model.average)
+    assert chosen == [f"checkpoint_9_{updates}.pt" for updates in range(1500, 2501, 250)]
+    assert IWSLT.checkpoints == 7, "the five latest need no others"
 
 
 def test_a_peak_of_dev_bleu_by_chance_does_not_end_a_training_whose_dev_loss_falls():
     bleu = {update: 0.5 if update == 10 else 0.1 for update in range(10, 1000, 10)}
     falls = {update: 9 - min(update, 500) / 100 for update in bleu}
-    assert converged(bleu, falls, patience=10, share=0.25) == 670, "17 of 67 are a quarter, since the loss was lowest"
-    assert converged(bleu, dict.fromkeys(bleu, 9.0), patience=10, share=0.25) == 110
+    assert converged(bleu, falls, patience=10, share=0.25, by=BOTH) == 670, (
+        "17 of 67 are a quarter, since the loss was lowest"
+    )
+    assert converged(bleu, dict.fromkeys(bleu, 9.0), patience=10, share=0.25, by=BOTH) == 110
 
 
 def test_the_log_of_a_training_that_was_killed_and_went_on():
