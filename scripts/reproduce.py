@@ -5,9 +5,9 @@
     python -m scripts.reproduce run TARGET         does it; what is finished is not done again
 
 TARGET is one of the list, the name of a run, MEASURE.RUN for a measurement of it (lengths.RUN ...), TESTSET.RUN for its
-scores on another test set (misspelled.RUN ...), or fill-NAME for all that a table or figure of the paper needs
-(fill-table-main, fill-report ...). The work itself is in experiments/Snakefile and scripts/; everything after `--` goes
-to Snakemake as it is.
+scores on another test set (misspelled.RUN ...), fill-NAME for all that a table or figure needs (fill-table-main,
+fill-report ...), or `study` for the paper's claims tried on small models. The work itself is in experiments/Snakefile
+and scripts/; everything after `--` goes to Snakemake as it is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .corpora import ROOT, Download, read_corpora, read_downloads
 from .devices import count_gpus, read_numbers, runs_at_once
 from .download import fetch
 from .measures import MEASURES, check_measure
-from .paper import fill
+from .paper import fill, merge, study
 from .runs import Group, Plan, Run, Target, find_target, find_targets, plan_run
 from .slurm import partition_minutes, wait_for_jobs
 from .stage import Stage, describe_time, read_json
@@ -73,6 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def resolve(name: str, runs: list[str], configs: Path, seed: int) -> Target:
     """What a name means: a table or figure to fill, a measurement, a test set, or whatever find_target knows."""
+    if name == "study":
+        return study(configs)
     if name.startswith("fill-"):
         return fill(name.removeprefix("fill-"), runs, configs, seed)
     kind, _, run_name = name.partition(".")
@@ -84,13 +86,6 @@ def resolve(name: str, runs: list[str], configs: Path, seed: int) -> Target:
         check_measure(kind, plan)
         return Target(name, MEASURES[kind].title, (), ((kind, run),))
     return find_target(name, configs, seed)
-
-
-def merge(targets: list[Target]) -> Target:
-    """One target of several, such as of the same with several seeds."""
-    groups = dict.fromkeys(group for target in targets for group in target.groups)
-    measures = dict.fromkeys(measure for target in targets for measure in target.measures)
-    return replace(targets[0], groups=tuple(groups), measures=tuple(measures))
 
 
 def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> int:
@@ -211,7 +206,7 @@ def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> l
     if not (profile / "config.yaml").is_file():
         there = ", ".join(sorted(path.name for path in PROFILES.iterdir()))
         raise InputError(f"there is no profile {options.profile}: it is one of {there}, or a folder with a config.yaml")
-    settings = [f"configs={options.configs}"]
+    settings = [f"configs={options.configs}", f"order={' '.join(run.name for run in target.runs_and_measured)}"]
     slurm, limit = is_slurm(options.profile), None
     if slurm:
         defaults = read_profile(profile).get("default-resources") or {}
@@ -284,17 +279,18 @@ def show_list(configs: Path) -> str:
     wrong = dict.fromkeys(read_corpora(configs).errors.values())
     targets = find_targets(configs)
     first = [targets.pop(name) for name in ("demo", "paper") if name in targets]
-    try:
-        first.append(fill("report", [], configs))
-    except InputError as error:
-        wrong[str(error)] = None
+    for name in ("study", "fill-report"):
+        try:
+            first.append(resolve(name, [], configs, seed=1))
+        except InputError as error:
+            wrong[str(error)] = None
     for target in [*first, *(targets[name] for name in sorted(targets))]:
         try:
             plans = [plan for plan in plans_of(target, configs) if is_trained(target, plan.run)]
         except InputError as error:
             wrong[str(error)] = None
             continue
-        times = describe_time(sum(seconds_of(plan) for plan in plans))
+        times = describe_time(sum(plan.seconds for plan in plans))
         device = "GPU" if any(plan.model.gpu for plan in plans) else "core"
         sizes = [size(bytes_of(plans)), size(disk_of(plans))]
         row = [target.name, target.title, str(len(plans)), *sizes, f"{times} of a {device}"]
@@ -317,10 +313,6 @@ def show_list(configs: Path) -> str:
 def is_trained(target: Target, run: Run) -> bool:
     """Whether a target needs a model of a run, and not only its text."""
     return run in target.runs or any(MEASURES[name].model for name, one in target.measures if one == run)
-
-
-def seconds_of(plan: Plan) -> float:
-    return plan.updates * plan.batch / plan.model.tokens_a_second
 
 
 def bytes_of(plans: list[Plan]) -> tuple[float, bool]:

@@ -5,6 +5,7 @@ A run's name says all that sets it apart, and reads like a path:
     iwslt15.en-vi.bpe-dropout.base.seed1               dataset, direction, method, model, seed
     wmt14.en-fr.500k.cased.v32000.bpe.base.seed1       a subset, letters as they are, another vocabulary size
     wmt14.en-fr.500k.bpe-dropout-p30.base.seed1        p = 0.30
+    tatoeba.en-ja.10k.bpe-dropout-p10-25.small.seed1   p = 0.10 on the source, 0.25 on the target
 
 What it needs, from the text to the checkpoint, has a name of its own, so that runs share it. This module only decides:
 it reads nothing but the YAML files, and writes nothing.
@@ -114,6 +115,7 @@ class Run:
     cased: bool = False
     vocabulary: int | None = None  # other than the corpus's
     p: int | None = None  # in hundredths, other than the languages'
+    target_p: int | None = None  # of the target, if that is another than the source's
 
     @property
     def direction(self) -> str:
@@ -127,7 +129,13 @@ class Run:
     @property
     def system(self) -> str:
         """The method, and its p if that is another than the languages'."""
-        return self.method + (f"-p{self.p}" if self.p is not None else "")
+        given = [f"{p}" for p in (self.p, self.target_p) if p is not None]
+        return "-p".join([self.method, *(["-".join(given)] if given else [])])
+
+    def p_of(self, role: str) -> float | None:
+        """The p of a side that the name says, if it does."""
+        p = self.p if role == ROLES[0] or self.target_p is None else self.target_p
+        return None if p is None else p / 100
 
     @property
     def name(self) -> str:
@@ -146,7 +154,7 @@ class Run:
         """
         pattern = (
             r"(?P<dataset>[a-z0-9]+)\.(?P<source>[a-z]+)-(?P<target>[a-z]+)(?:\.(?P<subset>[0-9][a-z0-9]*))?"
-            r"(?P<cased>\.cased)?(?:\.v(?P<vocabulary>\d+))?\.(?P<method>[a-z-]+?)(?:-p(?P<p>\d+))?"
+            r"(?P<cased>\.cased)?(?:\.v(?P<vocabulary>\d+))?\.(?P<method>[a-z-]+?)(?:-p(?P<p>\d+)(?:-(?P<target_p>\d+))?)?"
             r"\.(?P<model>[a-z0-9]+)\.seed(?P<seed>\d+)"
         )
         found = re.fullmatch(pattern, name)
@@ -160,6 +168,7 @@ class Run:
             cased=bool(fields["cased"]),
             vocabulary=int(fields["vocabulary"]) if fields["vocabulary"] else None,
             p=int(fields["p"]) if fields["p"] is not None else None,
+            target_p=int(fields["target_p"]) if fields["target_p"] is not None else None,
         )
 
 
@@ -197,6 +206,11 @@ class Plan:
         return self.corpus.preparation(self.run.cased)
 
     @property
+    def seconds(self) -> float:
+        """How long the most updates would take on one device, at the speed that configs/models states."""
+        return self.updates * self.batch / self.model.tokens_a_second
+
+    @property
     def checkpoints(self) -> int:
         """How many a training keeps: those that it averages, when it stops, must still be there."""
         model = self.model
@@ -228,7 +242,7 @@ def plan_run(run: Run, configs: Path = CONFIGS) -> Plan:
     if run.subset and run.subset not in corpus.subsets:
         there = ", ".join(corpus.subsets) or "none"
         raise InputError(f"{corpus.name} has no subset {run.subset}; there are {there}")
-    if run.p is not None and (not method.drops or run.p > 100):
+    if run.p is not None and (not method.drops or max(run.p, run.target_p or 0) > 100):
         raise InputError(f"{run.name}: p is for a method with dropout, in hundredths from 0 to 100")
     subset = corpus.subsets.get(run.subset)
     vocabularies = {
@@ -238,7 +252,8 @@ def plan_run(run: Run, configs: Path = CONFIGS) -> Plan:
     dropout = dict.fromkeys(ROLES, 0.0)
     for role, language in zip(ROLES, (run.source, run.target), strict=True):
         if method.drops and role in method.draws:
-            dropout[role] = corpus.languages[language].dropout if run.p is None else run.p / 100
+            p = run.p_of(role)
+            dropout[role] = corpus.languages[language].dropout if p is None else p
     training = (subset or corpus).training.get(run.model, Training())
     updates = most_updates(training, run, model)
     interval = training.interval or model.interval

@@ -172,7 +172,7 @@ def test_the_test_command():
 
 def test_the_cost_of_the_paper():
     from scripts.corpora import CONFIGS
-    from scripts.reproduce import is_trained, plans_of, resolve, seconds_of
+    from scripts.reproduce import is_trained, plans_of, resolve
 
     page = " ".join(PAGES["docs/reproduction.md"].split())
     for target, sentence in (
@@ -183,7 +183,7 @@ def test_the_cost_of_the_paper():
         plans = [plan for plan in plans_of(found, CONFIGS) if is_trained(found, plan.run)]
         ((runs, hours),) = re.findall(sentence, page)
         assert len(plans) == int(runs)
-        assert round(sum(map(seconds_of, plans)) / 3600, -2) == int(hours)
+        assert round(sum(plan.seconds for plan in plans) / 3600, -2) == int(hours)
 
 
 MADE = ("experiments/runs/", "experiments/logs/", "experiments/report-own")  # by the reproduction

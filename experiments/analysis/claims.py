@@ -1,122 +1,288 @@
-"""What the paper claims of its numbers, checked on ours. A check sees a grid, {(row, column): number}, and the rows'
-places on the axis; it is not run where a number that it needs is missing.
+"""What the paper claims of its numbers, tried on ours.
 
 higher    the first column is above the second in every row, or in at least so many (`rows`), or up to `at`
+first     the first column is above the second in the first row
+last      the first column is above the second in the last row
 peak      the column is highest in the row at `at`
-fails     from `at` on, the column is below a quarter of its highest
-narrower  the first two columns are closer to each other than the last two, on average
 wider     rows come in pairs, and the first column is further above the second in the second row of each
+narrower  the first two columns are closer to each other than the last two, on average
+shrinks   the first column is less far above the second in the last row than in the first
+fails     from `at` on, the column is below a quarter of its highest
 slower    the last row takes more than `at` times as long as the first, in every column
 close     the first column is at most `at` times the second, in every row
-last      the first column is above the second in the last row
-shrinks   the first column is less far above the second in the last row than in the first
+about     the column is within `within` of `at`, in every row
+
+A claim is `reproduced`, `not reproduced` or `undecided`, by one rule. A difference of BLEU between two systems counts
+as found if it is significant for each seed (paired bootstrap, p < 0.05), and the seeds agree in its sign. A difference
+of anything else, and a difference between differences, for which there is no test, counts as found if the seeds agree;
+for differences between differences there must be three seeds. Where what a claim says is not found, and neither is its
+opposite, it is undecided; where a run is missing, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import fmean
+from typing import Protocol
 
 from bpe_dropout import InputError
 from scripts.paper import Claim
 
-Grid = dict[tuple[int, str], float | None]
+REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced", "undecided", "not run"
+SEEDS = 3  # that agree, where there is no test
+
+Numbers = dict[tuple[int, str], float]
 
 
 class Missing(Exception):
     """A number that a check needs was not run."""
 
 
-def check(claim: Claim, grid: Grid, places: list[float | None]) -> str:
-    """holds, does not hold, or not run"""
+class Figures(Protocol):
+    """What a check asks of a table: numbers of its cells, and which of two is higher."""
+
+    @property
+    def places(self) -> Sequence[float | None]:
+        """Where its rows are in a figure."""
+
+    @property
+    def seeds(self) -> Sequence[int]:
+        """Of its runs."""
+
+    def column(self, name: str, group: str = "") -> dict[int, float]:
+        """A column by its rows, of all or of a group of them, all of which must have been run."""
+
+    def runs(self, claim: Claim) -> tuple[int, int]:
+        """How many of the runs that a claim is of there are, and how many there would be."""
+
+    def of_seed(self, seed: int) -> Figures:
+        """The same with the numbers of one seed."""
+
+    def sign(self, first: tuple[int, str], second: tuple[int, str]) -> int:
+        """1 if the first of two cells is found to be higher than the second, -1 if lower, 0 if neither."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    text: str
+    why: str = ""
+
+
+def check(claim: Claim, figures: Figures) -> Verdict:
+    """Whether a claim is reproduced, and if that is undecided, why."""
     if claim.check not in CHECKS:
         raise InputError(f"there is no check {claim.check}; there are {', '.join(CHECKS)}")
+    tried = CHECKS[claim.check]
+    done, wanted = figures.runs(claim)
     try:
-        return "holds" if CHECKS[claim.check](claim, grid, places) else "does not hold"
+        if tried.by_seed:
+            each = [tried.check(claim, one) for one in map(figures.of_seed, figures.seeds)] if done == wanted else []
+            found, why = each[0] if len(set(each)) == 1 else 0, "the seeds differ"
+            if found and tried.is_noisy and len(each) < SEEDS:
+                found, why = 0, "one seed, and there is no test for it" if len(each) == 1 else "too few seeds"
+        else:
+            found, why = tried.check(claim, figures), "not significant"
     except Missing:
-        return "not run"
+        return Verdict(NOT_RUN)
+    if not done:
+        return Verdict(NOT_RUN)
+    if done < wanted:
+        return Verdict(UNDECIDED, f"{done} of {wanted} runs")
+    return Verdict(UNDECIDED, why) if not found else Verdict(REPRODUCED if found > 0 else NOT_REPRODUCED)
 
 
-def column(grid: Grid, name: str) -> dict[int, float]:
-    """A column by its rows; all of it must have been run."""
-    found = {row: value for (row, one), value in grid.items() if one == name}
-    if not found or any(value is None for value in found.values()):
-        raise Missing
-    return {row: value for row, value in found.items() if value is not None}
+def describe(claim: Claim, figures: Figures, decimals: int = 2) -> str:
+    """The numbers that a claim is about, in a few words; nothing where they are not known."""
+    try:
+        return CHECKS[claim.check].describe(claim, figures, decimals)
+    except Missing:
+        return ""
 
 
-def together(claim: Claim, grid: Grid, least: int = 1) -> list[tuple[int, list[float]]]:
+def together(claim: Claim, figures: Figures, least: int = 1) -> list[tuple[int, list[float]]]:
     """The rows that all columns of a claim have, with their numbers, from the first to the last."""
-    columns = [column(grid, name) for name in claim.of]
+    columns = [figures.column(name, claim.where) for name in claim.of]
     rows = sorted(set.intersection(*(set(one) for one in columns)))
+    if claim.check == "higher" and claim.at is not None:
+        rows = [row for row in rows if (figures.places[row] or 0) <= claim.at]
     if len(rows) < least:
         raise Missing
     return [(row, [one[row] for one in columns]) for row in rows]
 
 
-def higher(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
-    rows = together(claim, grid, claim.rows or 1)
-    if claim.at is not None:
-        rows = [(row, values) for row, values in rows if (places[row] or 0) <= claim.at]
-    return sum(first > second for _, (first, second) in rows) >= (claim.rows or len(rows))
+def span(values: Sequence[float], decimals: int, sign: str = "+") -> str:
+    """
+    >>> span([1.0, 0.5], 2), span([1.5], 1, "")
+    ('+0.50 to +1.00', '1.5')
+    """
+    shown = list(dict.fromkeys(f"{value:{sign}.{decimals}f}" for value in (min(values), max(values))))
+    return " to ".join(shown)
 
 
-def peak(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
-    values = {places[row]: value for row, value in column(grid, claim.of[0]).items()}
-    if claim.at not in values or len(values) < 2:
+# Which of two is higher.
+
+
+def higher(claim: Claim, figures: Figures) -> int:
+    first, second = claim.of
+    rows = [row for row, _ in together(claim, figures, claim.rows or 1)]
+    signs = [figures.sign((row, first), (row, second)) for row in rows]
+    needed = claim.rows or len(rows)
+    if sum(sign > 0 for sign in signs) >= needed:
+        return 1
+    return -1 if sum(sign >= 0 for sign in signs) < needed else 0
+
+
+def describe_higher(claim: Claim, figures: Figures, decimals: int) -> str:
+    gains = [first - second for _, (first, second) in together(claim, figures)]
+    above = f"; higher in {sum(gain > 0 for gain in gains)} of {len(gains)}" if len(gains) > 1 else ""
+    return f"{span(gains, decimals)}{above}"
+
+
+def at_end(place: int) -> tuple[Callable[[Claim, Figures], int], Callable[[Claim, Figures, int], str]]:
+    def compare(claim: Claim, figures: Figures) -> int:
+        row, _ = together(claim, figures, 2)[place]
+        return figures.sign((row, claim.of[0]), (row, claim.of[1]))
+
+    def tell(claim: Claim, figures: Figures, decimals: int) -> str:
+        _, (first, second) = together(claim, figures, 2)[place]
+        return f"{first - second:+.{decimals}f}"
+
+    return compare, tell
+
+
+def peak(claim: Claim, figures: Figures) -> int:
+    (name,) = claim.of
+    rows = {figures.places[row]: row for row in figures.column(name)}
+    if claim.at not in rows or len(rows) < 2:
         raise Missing
-    return max(values, key=lambda place: values[place]) == claim.at
+    best = rows.pop(claim.at)
+    signs = [figures.sign((best, name), (row, name)) for row in rows.values()]
+    return -1 if min(signs) < 0 else min(signs)
 
 
-def fails(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
-    values = column(grid, claim.of[0])
-    high = [value for row, value in values.items() if (places[row] or 0) >= (claim.at or 0)]
+def describe_peak(claim: Claim, figures: Figures, decimals: int) -> str:
+    values = {figures.places[row]: value for row, value in figures.column(claim.of[0]).items()}
+    best = max(values, key=lambda place: values[place])
+    return f"best at {best:g}: {values[best]:.{decimals}f}; at {claim.at:g}: {values.get(claim.at, 0):.{decimals}f}"
+
+
+# Differences between differences.
+
+
+def gains_of(claim: Claim, figures: Figures) -> list[float]:
+    return [first - second for _, (first, second) in together(claim, figures, 2)]
+
+
+def wider(claim: Claim, figures: Figures) -> int:
+    gains = gains_of(claim, figures)
+    steps = [after - before for before, after in zip(gains[::2], gains[1::2], strict=True)]
+    return 1 if all(step > 0 for step in steps) else -1 if all(step <= 0 for step in steps) else 0
+
+
+def describe_wider(claim: Claim, figures: Figures, decimals: int) -> str:
+    gains = gains_of(claim, figures)
+    return f"{span(gains[::2], decimals)}, then {span(gains[1::2], decimals)}"
+
+
+def distances(claim: Claim, figures: Figures) -> tuple[float, float]:
+    rows = [values for _, values in together(claim, figures)]
+    return fmean(abs(a - b) for a, b, _, _ in rows), fmean(abs(c - d) for _, _, c, d in rows)
+
+
+def narrower(claim: Claim, figures: Figures) -> int:
+    near, far = distances(claim, figures)
+    return 1 if near < far else -1
+
+
+def describe_narrower(claim: Claim, figures: Figures, decimals: int) -> str:
+    near, far = distances(claim, figures)
+    return f"{near:.{decimals}f} against {far:.{decimals}f}"
+
+
+def shrinks(claim: Claim, figures: Figures) -> int:
+    gains = gains_of(claim, figures)
+    return 1 if gains[-1] < gains[0] else -1
+
+
+def describe_shrinks(claim: Claim, figures: Figures, decimals: int) -> str:
+    gains = gains_of(claim, figures)
+    return f"{gains[0]:+.{decimals}f}, then {gains[-1]:+.{decimals}f}"
+
+
+# Limits.
+
+
+def fails(claim: Claim, figures: Figures) -> int:
+    high, most = of_high(claim, figures)
+    return 1 if all(value < most / 4 for value in high) else -1
+
+
+def of_high(claim: Claim, figures: Figures) -> tuple[list[float], float]:
+    values = figures.column(claim.of[0])
+    high = [value for row, value in values.items() if (figures.places[row] or 0) >= (claim.at or 0)]
     if not high or len(high) == len(values):
         raise Missing
-    return all(value < max(values.values()) / 4 for value in high)
+    return high, max(values.values())
 
 
-def narrower(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
-    rows = [values for _, values in together(claim, grid)]
-    return fmean(abs(a - b) for a, b, _, _ in rows) < fmean(abs(c - d) for _, _, c, d in rows)
+def describe_fails(claim: Claim, figures: Figures, decimals: int) -> str:
+    high, most = of_high(claim, figures)
+    return f"{span(high, decimals, '')}, of {most:.{decimals}f} at best"
 
 
-def wider(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
-    gains = [first - second for _, (first, second) in together(claim, grid, 2)]
-    return all(after > before for before, after in zip(gains[::2], gains[1::2], strict=True))
+def ratios_of_rows(claim: Claim, figures: Figures) -> list[float]:
+    rows = together(claim, figures, 2)
+    return [after / before for before, after in zip(rows[0][1], rows[-1][1], strict=True)]
 
 
-def slower(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
-    rows = together(claim, grid, 2)
-    return all(after > (claim.at or 1) * before for before, after in zip(rows[0][1], rows[-1][1], strict=True))
+def slower(claim: Claim, figures: Figures) -> int:
+    return 1 if all(ratio > (claim.at or 1) for ratio in ratios_of_rows(claim, figures)) else -1
 
 
-def close(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
-    return all(first <= (claim.at or 1) * second for _, (first, second) in together(claim, grid))
+def describe_slower(claim: Claim, figures: Figures, decimals: int) -> str:
+    return f"{span(ratios_of_rows(claim, figures), decimals, '')} times"
 
 
-def last(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
-    first, second = together(claim, grid, 2)[-1][1]
-    return first > second
+def ratios_of_columns(claim: Claim, figures: Figures) -> list[float]:
+    return [first / second for _, (first, second) in together(claim, figures)]
 
 
-def shrinks(claim: Claim, grid: Grid, places: list[float | None]) -> bool:
-    rows = together(claim, grid, 2)
-    (first, second), (first_after, second_after) = rows[0][1], rows[-1][1]
-    return first_after - second_after < first - second
+def close(claim: Claim, figures: Figures) -> int:
+    return 1 if all(ratio <= (claim.at or 1) for ratio in ratios_of_columns(claim, figures)) else -1
 
 
-CHECKS: dict[str, Callable[[Claim, Grid, list[float | None]], bool]] = {
-    "higher": higher,
-    "peak": peak,
-    "fails": fails,
-    "narrower": narrower,
-    "wider": wider,
-    "slower": slower,
-    "close": close,
-    "last": last,
-    "shrinks": shrinks,
+def describe_close(claim: Claim, figures: Figures, decimals: int) -> str:
+    return f"{span(ratios_of_columns(claim, figures), decimals, '')} times"
+
+
+def about(claim: Claim, figures: Figures) -> int:
+    values = [value for _, (value,) in together(claim, figures)]
+    return 1 if all(abs(value - (claim.at or 0)) <= claim.within for value in values) else -1
+
+
+def describe_about(claim: Claim, figures: Figures, decimals: int) -> str:
+    return span([value for _, (value,) in together(claim, figures)], decimals, "")
+
+
+@dataclass(frozen=True)
+class Check:
+    check: Callable[[Claim, Figures], int]
+    describe: Callable[[Claim, Figures, int], str]
+    by_seed: bool = True  # seeds are asked one by one; else the check asks for signs, which know of all seeds
+    is_noisy: bool = False  # small differences decide, and there is no test
+
+
+CHECKS: dict[str, Check] = {
+    "higher": Check(higher, describe_higher, by_seed=False),
+    "first": Check(*at_end(0), by_seed=False),
+    "last": Check(*at_end(-1), by_seed=False),
+    "peak": Check(peak, describe_peak, by_seed=False),
+    "wider": Check(wider, describe_wider, is_noisy=True),
+    "narrower": Check(narrower, describe_narrower, is_noisy=True),
+    "shrinks": Check(shrinks, describe_shrinks, is_noisy=True),
+    "fails": Check(fails, describe_fails),
+    "slower": Check(slower, describe_slower),
+    "close": Check(close, describe_close),
+    "about": Check(about, describe_about),
 }
-
-# What can be said of any runs; the other checks are of the rows that the paper has.
-ANYWHERE = ("higher", "peak", "fails", "wider", "close")

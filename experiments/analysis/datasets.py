@@ -47,21 +47,16 @@ CEILING_NOTE = (
 
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
-    part = ReportPart(item.name, item.title, item.section, item.text.strip())
+    part = ReportPart(item.name, item.title, item.section, item.text.strip(), is_study=item.is_study)
     corpora = read_corpora(configs)
     names = own or [*results.names("datasets"), *results.names()]
     counted, ceilings = count_texts(names, results), read_ceilings(names, results)
-    paper = [] if own else corpora_of(item, configs)
-    if paper:
-        rows = [row_of(corpora[name], counted.get(name, {}), item.agreement, configs) for name in paper]
-        part.blocks.append(table_of(item.name, f"{item.title} ({item.section})", paper, rows, ceilings))
-        part.fill = f"make fill-{item.name}" if part.missing else ""
-    wanted = dict.fromkeys(plan_run(Run.parse(name), configs).corpus.name for name in own)
-    others = [name for name in wanted or counted if name not in paper and name in corpora]
-    if others:
-        rows = [row_of(corpora[name], counted.get(name, {}), None, configs) for name in others]
-        caption = item.title if own else f"{item.title}: corpora that are not the paper's"
-        part.blocks.append(table_of(item.name if own else f"{item.name}-beside", caption, others, rows, ceilings))
+    asked = dict.fromkeys(plan_run(Run.parse(name), configs).corpus.name for name in own)
+    shown = [name for name in asked if name in corpora] or corpora_of(item, configs)
+    agreement = None if own else item.agreement
+    rows = [row_of(corpora[name], counted.get(name, {}), agreement, configs) for name in shown]
+    part.blocks.append(table_of(item.name, item.title, shown, rows, ceilings))
+    part.fill = f"make fill-{item.name}" if part.missing and not own else ""
     return part
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-VERDICTS = ("agrees", "near", "differs", "not run")
-
 
 @dataclass
 class Cell:
@@ -15,6 +13,7 @@ class Cell:
 
     text: str = ""  # ours, as it is shown
     value: float | None = None  # what a table is sorted by
+    spread: str = ""  # over seeds, or whatever else is said of it in brackets
     best: bool = False
     paper: str = ""
     paper_best: bool = False
@@ -27,11 +26,14 @@ class Cell:
         """
         >>> Cell("33.10", paper="33.27", difference="-0.17", verdict="agrees").plain
         '33.10 (paper 33.27, -0.17, agrees)'
+        >>> Cell("26.15", spread="25.90 to 26.40").plain
+        '26.15 (25.90 to 26.40)'
         """
-        if not self.paper:
-            return self.text or self.verdict
-        inside = ", ".join(one for one in (f"paper {self.paper}", self.difference, self.verdict) if one)
-        return f"{self.text} ({inside})" if self.text else f"{self.verdict} (paper {self.paper})".strip()
+        if not self.text:
+            return self.paper or (f"{self.verdict} ({self.spread})" if self.spread else self.verdict)
+        paper = f"paper {self.paper}" if self.paper else ""
+        inside = ", ".join(one for one in (self.spread, paper, self.difference, self.verdict) if one)
+        return f"{self.text} ({inside})" if inside else self.text
 
 
 @dataclass
@@ -63,16 +65,18 @@ class Drawing:
 
 @dataclass
 class Finding:
-    """A claim of the paper, and whether it holds."""
+    """A claim of the paper, and whether it is reproduced."""
 
+    name: str
     text: str
-    verdict: str  # holds, does not hold, not run
-    where: str = ""  # of which runs
+    verdict: str  # reproduced, not reproduced, undecided, not run
+    why: str = ""  # it is undecided
+    numbers: str = ""  # that it is about
 
 
 @dataclass
 class ReportPart:
-    """A table or a figure of the paper, with all that belongs to it."""
+    """A table or a figure, with all that belongs to it."""
 
     name: str
     title: str
@@ -82,6 +86,7 @@ class ReportPart:
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     fill: str = ""  # the command that runs all that is missing
+    is_study: bool = False
 
     @property
     def tables(self) -> list[Table]:
@@ -98,17 +103,27 @@ class ReportPart:
     @property
     def missing(self) -> list[str]:
         """The commands that would run what was not run, each once."""
-        return list(dict.fromkeys(cell.command for cell in self.not_run if cell.command))
+        return list(dict.fromkeys(cell.command for cell in self.cells if cell.command))
+
+    @property
+    def was_run(self) -> bool:
+        """Whether any number in it is ours."""
+        return any(finding.verdict != "not run" for finding in self.findings) or any(
+            cell.text and cell.value is not None
+            for table in self.tables
+            for row in table.rows
+            for cell in row.cells[1:]
+        )
 
     @property
     def drawings(self) -> list[Drawing]:
         return [block for block in self.blocks if isinstance(block, Drawing)]
 
 
-def verdicts(parts: list[ReportPart]) -> dict[str, int]:
-    """How many of the paper's numbers have which verdict."""
-    counts = dict.fromkeys(VERDICTS, 0)
-    for cell in (cell for part in parts for cell in part.cells):
-        if cell.paper and cell.verdict in counts:
-            counts[cell.verdict] += 1
-    return counts
+@dataclass
+class Section:
+    """Parts of the report that belong together."""
+
+    title: str
+    text: str
+    parts: list[ReportPart]

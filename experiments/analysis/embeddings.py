@@ -180,8 +180,10 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Report
 
 
 def groups_of(item: Item, results: Results, configs: Path, own: list[str]) -> list[tuple[Run, ...]]:
-    """Runs that were measured, the paper's first, each with those that differ from it in their method alone."""
-    return list(grouped(Run.parse(name) for name in measured_runs(item, results, configs, own)))
+    """Runs that were measured, with those that differ from them in their method alone; of a table, those of its first
+    row that was measured."""
+    found = list(grouped(Run.parse(name) for name in measured_runs(item, results, configs, own)))
+    return found if own else found[:1]
 
 
 def draw(runs: tuple[Run, ...], results: Results, configs: Path) -> Drawing:

@@ -1,7 +1,7 @@
-"""Tables of numbers, a run a cell: ours beside the paper's (sections 5 and 6 and the appendix). Most tables and both
-curves of the paper are such grids; what sets one apart from another is in configs/paper.
+"""Tables of numbers, a run a cell, or a run for each seed: ours beside the paper's, and the study's. Most tables and
+both curves of the paper are such grids; what sets one apart from another is in configs/paper and configs/study.
 
-Runs that are not the paper's are in a table of their own, put into rows by what the item says:
+Runs of one's own are put into rows by what the item says:
 
     group      a row is a text and a model, a column a system
     p          a row is a value of p, a column a text and a model
@@ -12,14 +12,15 @@ Runs that are not the paper's are in a table of their own, put into rows by what
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from scripts.compare import best
 from scripts.measures import MEASURES
-from scripts.paper import Agreement, Item, matching
+from scripts.paper import Agreement, Claim, Item
 from scripts.runs import Run, plan_run
 from scripts.testsets import TEST, read_testset
 
@@ -41,17 +42,32 @@ from .results import Results
 
 @dataclass
 class Entry:
-    """A cell before it is text: a run's number, and the paper's."""
+    """A cell before it is text: the numbers of its runs, one for each seed, and the paper's."""
 
-    run: str
+    runs: list[str]
     record: str  # what its number is read from: a measurement, or the results on a test set
     number: str
-    value: float | None = None
-    is_missing: bool = True  # was not run; a number can also be none because there is none
+    values: list[float | None] = field(default_factory=list)  # None: was not run, or there is none
+    is_missing: bool = True  # none was run; a number can also be none because there is none
     paper: float | None = None
     paper_best: bool = False
     best: bool = False
     agreement: Agreement | None = None
+
+    @property
+    def there(self) -> list[float]:
+        return [value for value in self.values if value is not None]
+
+    @property
+    def value(self) -> float | None:
+        """The mean over seeds."""
+        return fmean(self.there) if self.there else None
+
+    @property
+    def by_seed(self) -> dict[int, tuple[str, float]]:
+        """What there is: a run and its number."""
+        pairs = zip(self.runs, self.values, strict=True)
+        return {Run.parse(run).seed: (run, value) for run, value in pairs if value is not None}
 
 
 @dataclass
@@ -73,84 +89,147 @@ class Grid:
         return [entry for line in self.lines for entry in line.entries.values()]
 
     @property
-    def numbers(self) -> claims.Grid:
-        return {(row, name): entry.value for row, line in enumerate(self.lines) for name, entry in line.entries.items()}
-
-    @property
     def is_filled(self) -> bool:
         return any(entry.value is not None for entry in self.entries)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no number at all, neither ours nor the paper's."""
+        return not self.is_filled and all(entry.paper is None for entry in self.entries)
 
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
     """The part of the report; with runs of one's own, of these alone."""
-    part = ReportPart(item.name, item.title, item.section, item.text.strip())
-    if not own:
-        paper = paper_grid(item, results, configs)
-        add_grid(part, item, paper, results, f"{item.title} ({item.section})", item.name)
-        part.fill = f"make fill-{item.name}" if any(entry.is_missing for entry in paper.entries) else ""
-    grid = own_grid(item, own or beside(item, results), results, configs)
-    if grid.lines:
-        caption = item.title if own else f"{item.title}: runs that are not the paper's"
-        add_grid(part, item, grid, results, caption, item.name if own else f"{item.name}-beside", is_paper=False)
-        if own and any(entry.is_missing for entry in grid.entries):
+    part = ReportPart(item.name, item.title, item.section, item.text.strip(), is_study=item.is_study)
+    if own:
+        grid = own_grid(item, own, results, configs)
+        if grid.lines:
+            add_grid(part, item, grid, results, is_own=True)
+        if any(entry.is_missing for entry in grid.entries):
             part.fill = f'make fill-{item.name} RUNS="{" ".join(own)}"'
+        return part
+    grid = item_grid(item, results, configs)
+    if not grid.is_empty:
+        add_grid(part, item, grid, results)
+    if any(None in entry.values for entry in grid.entries):
+        part.fill = f"make fill-{item.name}"
     return part
 
 
-def beside(item: Item, results: Results) -> list[str]:
-    """Runs that are not the paper's, and have what the item shows."""
-    names = matching(item.beside, results.names(item.record))
-    return [name for name in names if all(results.get(name, record) for record in item.records)]
-
-
 def measured_runs(item: Item, results: Results, configs: Path, own: list[str]) -> list[str]:
-    """Of the runs that an item shows, the paper's first, those that have been measured."""
-    paper = [] if own else [run.name for _, _, run in item.cells(configs)]
-    names = dict.fromkeys([*paper, *(own or beside(item, results))])
+    """Of the runs that an item shows, those that have been measured; of several seeds, the first."""
+    names = dict.fromkeys(own or [runs[0].name for _, _, runs in item.cells(configs)])
     return [name for name in names if results.get(name, item.record)]
 
 
-def add_grid(
-    part: ReportPart, item: Item, grid: Grid, results: Results, caption: str, name: str, is_paper: bool = True
-) -> None:
-    notes = divide_by_smallest(grid, results, is_paper) if item.over == "smallest" else []
+def add_grid(part: ReportPart, item: Item, grid: Grid, results: Results, is_own: bool = False) -> None:
+    notes = divide_by_smallest(grid, results, is_own) if item.over == "smallest" else []
     notes += mark_best(grid, results) if not item.measure and item.number == "bleu" and not item.plot else []
     if item.plot and grid.is_filled:
-        part.blocks.append(Drawing(name, caption, draw_lines(item, grid)))
-    part.blocks.append(Table(name if not item.plot else f"{name}-values", caption, *table_of(item, grid), notes=notes))
-    part.findings += find_claims(item, grid, is_paper)
+        part.blocks.append(Drawing(item.name, item.title, draw_lines(item, grid)))
+    name = f"{item.name}-values" if item.plot else item.name
+    part.blocks.append(Table(name, item.title, *table_of(item, grid), notes=notes))
+    if not is_own:
+        part.findings += find_claims(item, grid, results)
 
 
-def find_claims(item: Item, grid: Grid, is_paper: bool) -> list[Finding]:
-    """The paper's claims, on the paper's runs; those that mean something on others, on these, too."""
-    places = [line.at for line in grid.lines]
-    if is_paper:
-        return [Finding(claim.text, claims.check(claim, grid.numbers, places)) for claim in item.claims]
+def find_claims(item: Item, grid: Grid, results: Results) -> list[Finding]:
+    """The paper's claims, on the runs of a table of the paper or of the study. Other runs get no verdict."""
+    figures = GridFigures(grid, results)
     found = []
     for claim in item.claims:
-        if claim.check not in claims.ANYWHERE or claim.rows:
-            continue
-        if item.axis == "p":  # a text and a model a column, and the claim is of each
-            for column, title in grid.columns.items():
-                verdict = claims.check(replace(claim, of=[column]), grid.numbers, places)
-                found.append(Finding(claim.text, verdict, title))
-        elif set(claim.of) <= set(grid.columns):
-            verdict = claims.check(claim, grid.numbers, places)
-            found.append(Finding(claim.text, verdict, "runs that are not the paper's"))
-    return [finding for finding in found if finding.verdict != "not run"]
+        verdict = claims.check(claim, figures)
+        found.append(Finding(claim.name, claim.text, verdict.text, verdict.why, tell(claim, figures, item)))
+    return found
+
+
+def tell(claim: Claim, figures: claims.Figures, item: Item) -> str:
+    return claims.describe(claim, figures, item.decimals)
+
+
+def paper_numbers(item: Item, name: str, results: Results, configs: Path) -> str:
+    """What the paper's own numbers say of one of its claims, as far as it prints them."""
+    claim = next(claim for claim in item.claims if claim.name == name)
+    return tell(claim, GridFigures(item_grid(item, results, configs), results, is_paper=True), item)
+
+
+@dataclass
+class GridFigures:
+    """A grid as claims see it: of all seeds, of one of them, or with the paper's numbers in place of ours."""
+
+    grid: Grid
+    results: Results
+    seed: int | None = None
+    is_paper: bool = False
+
+    @property
+    def places(self) -> list[float | None]:
+        return [line.at for line in self.grid.lines]
+
+    @property
+    def seeds(self) -> list[int]:
+        return sorted({Run.parse(run).seed for entry in self.grid.entries for run in entry.runs})
+
+    def of_seed(self, seed: int) -> GridFigures:
+        return replace(self, seed=seed)
+
+    def number(self, entry: Entry) -> float | None:
+        if self.is_paper:
+            return entry.paper
+        return entry.value if self.seed is None else entry.by_seed.get(self.seed, ("", None))[1]
+
+    def column(self, name: str, group: str = "") -> dict[int, float]:
+        lines = self.lines(name)
+        found = {row: self.number(line.entries[name]) for row, line in lines if group in ("", line.group)}
+        if not found or None in found.values():
+            raise claims.Missing
+        return {row: value for row, value in found.items() if value is not None}
+
+    def lines(self, name: str) -> list[tuple[int, Line]]:
+        return [(row, line) for row, line in enumerate(self.grid.lines) if name in line.entries]
+
+    def runs(self, claim: Claim) -> tuple[int, int]:
+        lines = [(line, name) for name in claim.of for _, line in self.lines(name)]
+        entries = [line.entries[name] for line, name in lines if claim.where in ("", line.group)]
+        return sum(len(entry.there) for entry in entries), sum(len(entry.runs) for entry in entries)
+
+    def sign(self, first: tuple[int, str], second: tuple[int, str]) -> int:
+        one, other = (self.grid.lines[row].entries[name] for row, name in (first, second))
+        return sign_of(one, other, self.results)
+
+
+def sign_of(first: Entry, second: Entry, results: Results) -> int:
+    """1 if the first of two is found to be higher, -1 if lower, 0 if neither. BLEU must differ significantly for each
+    seed that both have, and the seeds must agree."""
+    signs = set()
+    for seed in first.by_seed.keys() & second.by_seed.keys():
+        (run, value), (other, other_value) = first.by_seed[seed], second.by_seed[seed]
+        sign = (value > other_value) - (value < other_value)
+        if first.number == "bleu":
+            pair = compared(run, other, results, first.record)
+            sign = sign if pair and pair["significant"] else 0
+        signs.add(sign)
+    return signs.pop() if len(signs) == 1 else 0
+
+
+def compared(run: str, other: str, results: Results, record: str) -> dict[str, Any] | None:
+    """The comparison of two runs on a test set, if there is one, of the scores that they have."""
+    found = results.comparison([run, other], record)
+    pairs = found["pairs"] if found else []
+    return next((pair for pair in pairs if set(pair["systems"]) == {run, other}), None)
 
 
 # What is where.
 
 
-def paper_grid(item: Item, results: Results, configs: Path) -> Grid:
+def item_grid(item: Item, results: Results, configs: Path) -> Grid:
     lines: dict[int, Line] = {}
-    for row, column, run in item.cells(configs):
+    for row, column, runs in item.cells(configs):
         settings = item.columns[column]
         line = lines.setdefault(id(row), Line(row.title, row.group, row.at))
         number = (settings.number or item.number).replace("{side}", row.side)
         line.entries[column] = Entry(
-            run.name,
+            [run.name for run in runs],
             item.record_of(row),
             number,
             paper=row.paper.get(column),
@@ -167,9 +246,9 @@ def paper_grid(item: Item, results: Results, configs: Path) -> Grid:
 
 def look_up(grid: Grid, item: Item, results: Results) -> Grid:
     for entry in grid.entries:
-        found = results.number(entry.run, entry.record, entry.number)
-        entry.value = None if found is None else found * item.scale
-        entry.is_missing = results.get(entry.run, entry.record) is None
+        found = [results.number(run, entry.record, entry.number) for run in entry.runs]
+        entry.values = [None if one is None else one * item.scale for one in found]
+        entry.is_missing = all(results.get(run, entry.record) is None for run in entry.runs)
     return grid
 
 
@@ -186,7 +265,7 @@ def by_group(item: Item, runs: list[Run], results: Results, configs: Path) -> Gr
     columns: dict[str, str] = {}
     for run in runs:
         line = lines.setdefault(run.group, Line(group_title(run, configs)))
-        line.entries[run.system] = Entry(run.name, item.record, item.number)
+        line.entries[run.system] = Entry([run.name], item.record, item.number)
         columns[run.system] = system_title(run, configs)
     return Grid(columns, list(lines.values()), {name: name for name in columns})
 
@@ -200,7 +279,7 @@ def by_p(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
         if plan.method.kind != "bpe" or p != on_target:  # not one p, or no p at all
             continue
         line = lines.setdefault(p, Line(f"{p:g}", at=p))
-        line.entries.setdefault(run.group, Entry(run.name, item.record, item.number))
+        line.entries.setdefault(run.group, Entry([run.name], item.record, item.number))
         columns[run.group] = group_title(run, configs)
     return Grid(columns, [lines[p] for p in sorted(lines)])
 
@@ -209,7 +288,7 @@ def by_size(item: Item, runs: list[Run], results: Results, configs: Path) -> Gri
     lines: dict[int, Line] = {}
     columns: dict[str, str] = {}
     systems: dict[str, str] = {}
-    several = len({replace(run, method="", p=None, vocabulary=None, subset="") for run in runs}) > 1
+    several = len({replace(run, method="", p=None, target_p=None, vocabulary=None, subset="") for run in runs}) > 1
     order = list(dict.fromkeys(run.system for run in runs))
     for run in sorted(runs, key=lambda one: (order.index(one.system), one.vocabulary or 10**9)):
         pairs = pairs_of(run, results, configs)
@@ -218,7 +297,7 @@ def by_size(item: Item, runs: list[Run], results: Results, configs: Path) -> Gri
         whole, sizes = replace(run, subset=""), vocabulary_title(run, configs)
         key = f"{whole.group} {run.system} {sizes}"
         line = lines.setdefault(pairs, Line(short(pairs), at=pairs))
-        line.entries[key] = Entry(run.name, item.record, item.number)
+        line.entries[key] = Entry([run.name], item.record, item.number)
         title = f"{system_title(run, configs)}, {sizes}"
         columns[key] = f"{run.dataset} {direction_title(run)} ({model_title(run)}): {title}" if several else title
         systems[key] = run.system
@@ -241,7 +320,7 @@ def by_language(item: Item, runs: list[Run], results: Results, configs: Path) ->
             line = Line(f"{language_title(language)}, {text_title(run, configs)}{more}")
             for name, column in item.columns.items():
                 number = (column.number or item.number).replace("{side}", side)
-                line.entries[name] = Entry(run.name, item.record, number)
+                line.entries[name] = Entry([run.name], item.record, number)
             lines.append(line)
     return Grid({name: column.title for name, column in item.columns.items()}, lines)
 
@@ -268,68 +347,75 @@ AXES: dict[str, Callable[[Item, list[Run], Results, Path], Grid]] = {
 # What is made of the numbers.
 
 
-def divide_by_smallest(grid: Grid, results: Results, is_paper: bool) -> list[str]:
-    """Times become ratios. Of the paper's table when all of it is there, since any could be the smallest; of others
+def divide_by_smallest(grid: Grid, results: Results, is_own: bool) -> list[str]:
+    """Times become ratios: of a table, when all of it is there, since any could be the smallest; of runs of one's own,
     within a corpus and a model. Times of several machines do not."""
-    records = {entry.run: record for entry in grid.entries if (record := results.get(entry.run, entry.record))}
+    records = {
+        run: record for entry in grid.entries for run in entry.runs if (record := results.get(run, entry.record))
+    }
     repeats = sorted({record["repeats"] for record in records.values()})
     notes = [f"Averaged over {' or '.join(map(str, repeats))} translations of the test set."] if repeats else []
     groups: dict[str, list[Entry]] = {}
     for entry in grid.entries:
-        run = Run.parse(entry.run)
-        groups.setdefault("" if is_paper else f"{run.dataset} {run.direction} {run.model}", []).append(entry)
+        run = Run.parse(entry.runs[0])
+        groups.setdefault(f"{run.dataset} {run.direction} {run.model}" if is_own else "", []).append(entry)
     for entries in groups.values():
         there = [entry for entry in entries if entry.value is not None]
-        several = len({str(records[entry.run]["machine"]) for entry in there}) > 1
-        if several or (is_paper and there and len(there) < len(entries)):
+        several = len({str(records[run]["machine"]) for entry in there for run, _ in entry.by_seed.values()}) > 1
+        if several or (not is_own and there and len(there) < len(entries)):
             why = "of several machines" if several else "and are compared when all have been taken"
-            times = ", ".join(f"{entry.run} {entry.value:.2f} s" for entry in there)
+            times = ", ".join(f"{entry.runs[0]} {entry.value:.2f} s" for entry in there)
             notes.append(f"Times that are there, {why}: {times}.")
             for entry in there:
-                entry.value, entry.is_missing = None, not several
+                entry.values, entry.is_missing = [None] * len(entry.runs), not several
             continue
         smallest = min((entry.value for entry in there if entry.value), default=1.0)
         for entry in there:
-            entry.value = (entry.value or 0.0) / smallest
+            entry.values = [None if value is None else value / smallest for value in entry.values]
     return notes
 
 
 def mark_best(grid: Grid, results: Results) -> list[str]:
-    """Marks what the paper prints in bold, where the runs of a row have been compared."""
+    """Marks the best of a row and all that are not found to be worse, where its runs have been compared."""
     missing, notes = False, list[str]()
     for line in grid.lines:
         there = [entry for entry in line.entries.values() if entry.value is not None]
         if len(there) < 2:
             continue
-        compared = results.comparison([entry.run for entry in there], there[0].record)
-        if compared is None:
+        top = max(there, key=lambda entry: entry.value or 0)
+        if not all(differences(entry, top, results) for entry in there if entry is not top):
             missing = True
             continue
-        marked = best_of(compared, [entry.run for entry in there])
         for entry in there:
-            entry.best = entry.run in marked
-        notes.append(significance(line, grid, compared))
+            entry.best = entry is top or sign_of(top, entry, results) <= 0
+        notes.append(significance(line, grid, results))
     if missing:
         notes.append("Nothing is bold in rows whose runs were not compared with each other.")
     return notes
 
 
-def significance(line: Line, grid: Grid, comparison: dict[str, Any]) -> str:
+def differences(first: Entry, second: Entry, results: Results) -> list[tuple[float, float]]:
+    """How far the second of two systems is above the first, and the p of it, for each seed that both have; none, if
+    some of them were not compared."""
+    found = []
+    for seed in first.by_seed.keys() & second.by_seed.keys():
+        (run, value), (other, other_value) = first.by_seed[seed], second.by_seed[seed]
+        pair = compared(run, other, results, first.record)
+        if pair is None:
+            return []
+        found.append((other_value - value, pair["p"]))
+    return found
+
+
+def significance(line: Line, grid: Grid, results: Results) -> str:
     """En-De: BPE-dropout - BPE = +0.60 (p = 0.012), ..."""
-    names = {entry.run: grid.columns[column] for column, entry in line.entries.items()}
-    found = [
-        f"{names[pair['systems'][1]]} − {names[pair['systems'][0]]} = {pair['difference']:+.2f} (p = {pair['p']:.3f})"
-        for pair in comparison["pairs"]
-        if set(pair["systems"]) <= set(names)
-    ]
+    entries = {name: entry for name, entry in line.entries.items() if entry.value is not None}
+    found = []
+    for first, second in itertools.combinations(entries, 2):
+        if each := differences(entries[first], entries[second], results):
+            difference, ps = fmean(one for one, _ in each), ", ".join(f"{p:.3f}" for _, p in each)
+            found.append(f"{grid.columns[second]} − {grid.columns[first]} = {difference:+.2f} (p = {ps})")
     return f"{line.group + ', ' if line.group else ''}{line.title}: {', '.join(found)}"
-
-
-def best_of(comparison: dict[str, Any], runs: list[str]) -> list[str]:
-    """Of some of the runs of a comparison, the best, and those whose difference from it is not significant."""
-    scores = {run: score for run, score in comparison["bleu"].items() if run in runs}
-    pairs = [pair for pair in comparison["pairs"] if set(pair["systems"]) <= set(runs)]
-    return best(scores, pairs)
 
 
 def table_of(item: Item, grid: Grid) -> tuple[list[str], list[Row]]:
@@ -364,7 +450,8 @@ def cell_of(item: Item, entry: Entry | None) -> Cell:
     if entry is None:
         return Cell("–")
     prefix = "" if entry.record == TEST else f"{entry.record}."
-    cell = Cell(best=entry.best, paper_best=entry.paper_best, command=f"make {prefix}{entry.run}")
+    missing = [f"make {prefix}{run}" for run, value in zip(entry.runs, entry.values, strict=True) if value is None]
+    cell = Cell(best=entry.best, paper_best=entry.paper_best, command=missing[0] if missing else "")
     if entry.paper is not None:
         cell.paper = f"{entry.paper:.{item.decimals}f}"
         cell.value = entry.paper
@@ -372,11 +459,19 @@ def cell_of(item: Item, entry: Entry | None) -> Cell:
         cell.text, cell.verdict = ("", "not run") if entry.is_missing else ("none", "")
         cell.command = cell.command if entry.is_missing else ""
         return cell
-    cell.text, cell.value, cell.command = f"{entry.value:.{item.decimals}f}", entry.value, ""
+    cell.text, cell.value = f"{entry.value:.{item.decimals}f}", entry.value
+    cell.spread = spread_of(entry, item.decimals)
     if entry.paper is not None:
         cell.difference = f"{entry.value - entry.paper:+.{item.decimals}f}"
         cell.verdict = entry.agreement.verdict(entry.value, entry.paper) if entry.agreement else ""
     return cell
+
+
+def spread_of(entry: Entry, decimals: int) -> str:
+    """The smallest and the largest over seeds, or how many seeds there are, if not all."""
+    if len(entry.there) < len(entry.runs):
+        return f"{len(entry.there)} of {len(entry.runs)} seeds"
+    return claims.span(entry.there, decimals, "") if len(entry.runs) > 1 else ""
 
 
 def draw_lines(item: Item, grid: Grid) -> Any:

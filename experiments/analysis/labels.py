@@ -35,7 +35,8 @@ def system_title(run: Run, configs: Path) -> str:
         title = read_method(run.method, configs).title
     except InputError:
         title = run.method
-    return title if run.p is None else f"{title}, p = {run.p / 100:g}"
+    ps = [f"{p / 100:g}" for p in (run.p, run.target_p) if p is not None]
+    return f"{title}, p = {' / '.join(ps)}" if ps else title
 
 
 def text_title(run: Run, configs: Path) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_dropout import Corpus, Dictionary, InputError, Segmenter
-from scripts.paper import Item, grouped, matching
+from scripts.paper import Item, grouped
 from scripts.runs import Run
 
 from .document import Drawing, ReportPart
@@ -60,16 +60,8 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Report
     part = build_grid(item, results, configs, own)
     for name in measured_runs(item, results, configs, own):
         part.blocks.append(draw_text(name, "tgt", results, configs))
-    for names in [] if own else [item.translations]:
-        if all(has_lengths(results.get(name)) for name in names):
-            part.blocks.append(draw_translations([Run.parse(name) for name in names], results, configs))
-        else:
-            part.notes.append(
-                "Lengths of translations by the paper's models: not run. "
-                + " and ".join(f"`make {name}`" for name in names if not has_lengths(results.get(name)))
-            )
-    translated = own or matching(item.beside, results.names())
-    for runs in grouped(Run.parse(name) for name in translated if has_lengths(results.get(name))):
+    translated = [name for name in own or item.translations if has_lengths(results.get(name))]
+    for runs in grouped(map(Run.parse, translated)):
         part.blocks.append(draw_translations(runs, results, configs))
     return part
 

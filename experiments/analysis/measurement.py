@@ -75,8 +75,10 @@ def sides_of(plan: Plan, folder: Path) -> dict[str, FolderSide]:
     pair = "-".join(plan.corpus.pair)
     found = {}
     for number, (side, language) in enumerate((("src", plan.run.source), ("tgt", plan.run.target))):
-        p = plan.corpus.languages[language].dropout if plan.run.p is None else plan.run.p / 100
-        found[side] = FolderSide(number, language, p, folder, pair)
+        p = plan.run.p_of(side)
+        found[side] = FolderSide(
+            number, language, plan.corpus.languages[language].dropout if p is None else p, folder, pair
+        )
     return found
 
 

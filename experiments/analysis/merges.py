@@ -59,9 +59,10 @@ def table_title(name: str, found: dict[str, Any], configs: Path) -> str:
 
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
-    part = ReportPart(item.name, item.title, item.section, item.text.strip())
-    wanted = [name for name in own or item.beside if MEASURES["merges"].takes(plan_run(Run.parse(name), configs))]
-    names = distinct(wanted, results)
+    part = ReportPart(item.name, item.title, item.section, item.text.strip(), is_study=item.is_study)
+    shown = own or [runs[0].name for _, _, runs in item.cells(configs)]
+    wanted = [name for name in shown if MEASURES["merges"].takes(plan_run(Run.parse(name), configs))]
+    names = distinct(wanted, results) if own else distinct(wanted[:1], results)  # the others are for the explorer
     if not names and wanted:
         part.notes.append("There is no merge table yet: " + ", ".join(f"`make merges.{name}`" for name in wanted))
     word, p, seeds = read_choice(os.environ, item.settings)

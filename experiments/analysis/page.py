@@ -2,7 +2,7 @@
 it looks like is in page.html and page.css, what it does in the browser in page.js. Left out: what the parts are made
 of, and where the page is written.
 
-Of Markdown it knows `code` and empty lines between paragraphs, and nothing more.
+Of Markdown it knows `code`, [links](https://...) and empty lines between paragraphs, and nothing more.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from .document import Drawing, ReportPart, Table
+from .document import Drawing, ReportPart, Section, Table
 from .drawing import svg
 
-TITLE = "BPE-dropout: the paper's tables and figures, and ours"
+TITLE = "BPE-dropout: what the paper says, and what was found"
 FOLDER = Path(__file__).parent
 
 
@@ -31,8 +31,9 @@ class MergeTable:
     pairs: list[tuple[str, str]]
 
 
-def render(parts: list[ReportPart], tables: list[MergeTable], summary: str) -> str:
+def render(introduction: str, found: ReportPart | None, sections: list[Section], tables: list[MergeTable]) -> str:
     """The page; without merge tables it has no explorer."""
+    parts = [*([found] if found else []), *(part for section in sections for part in section.parts)]
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -44,9 +45,10 @@ def render(parts: list[ReportPart], tables: list[MergeTable], summary: str) -> s
     environment.tests["drawing"] = lambda block: isinstance(block, Drawing)
     page = environment.get_template("page.html").render(
         title=TITLE,
-        parts=parts,
+        found=found,
+        sections=sections,
         tables=tables,
-        summary=summary,
+        introduction=introduction,
         css=Markup(read("page.css")),
         js=Markup(read("page.js")),
         merges=merges_json(tables),
@@ -65,7 +67,11 @@ def inline(text: str) -> Markup:
     >>> inline("`make a` & wait")
     Markup('<code>make a</code> &amp; wait')
     """
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", links(str(escape(text)))))
+
+
+def links(text: str) -> str:
+    return re.sub(r"\[([^\]]+)\]\((https://[^)]+)\)", r'<a href="\2">\1</a>', text)
 
 
 def paragraphs(text: str) -> list[Markup]:
