@@ -139,18 +139,16 @@ def find_claims(item: Item, grid: Grid, results: Results) -> list[Finding]:
     found = []
     for claim in item.claims:
         verdict = claims.check(claim, figures)
-        found.append(Finding(claim.name, claim.text, verdict.text, verdict.why, tell(claim, figures, item)))
+        numbers = claims.describe(claim, replace(figures, is_partial=True), item.decimals)
+        found.append(Finding(claim.name, claim.text, verdict.text, verdict.why, numbers))
     return found
-
-
-def tell(claim: Claim, figures: claims.Figures, item: Item) -> str:
-    return claims.describe(claim, figures, item.decimals)
 
 
 def paper_numbers(item: Item, name: str, results: Results, configs: Path) -> str:
     """What the paper's own numbers say of one of its claims, as far as it prints them."""
     claim = next(claim for claim in item.claims if claim.name == name)
-    return tell(claim, GridFigures(item_grid(item, results, configs), results, is_paper=True), item)
+    figures = GridFigures(item_grid(item, results, configs), results, is_paper=True, is_partial=True)
+    return claims.describe(claim, figures, item.decimals)
 
 
 @dataclass
@@ -161,6 +159,7 @@ class GridFigures:
     results: Results
     seed: int | None = None
     is_paper: bool = False
+    is_partial: bool = False  # rows whose numbers are missing are left out
 
     @property
     def places(self) -> list[float | None]:
@@ -181,9 +180,10 @@ class GridFigures:
     def column(self, name: str, group: str = "") -> dict[int, float]:
         lines = self.lines(name)
         found = {row: self.number(line.entries[name]) for row, line in lines if group in ("", line.group)}
-        if not found or None in found.values():
+        there = {row: value for row, value in found.items() if value is not None}
+        if not there or (len(there) < len(found) and not self.is_partial):
             raise claims.Missing
-        return {row: value for row, value in found.items() if value is not None}
+        return there
 
     def lines(self, name: str) -> list[tuple[int, Line]]:
         return [(row, line) for row, line in enumerate(self.grid.lines) if name in line.entries]

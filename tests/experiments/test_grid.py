@@ -10,10 +10,10 @@ from sacrebleu.metrics import BLEU
 
 from bpe_dropout import InputError
 from experiments.analysis import latex, markdown
-from experiments.analysis.claims import check
-from experiments.analysis.document import Cell, ReportPart, Row, Table, verdicts
+from experiments.analysis.claims import Missing, check, describe
+from experiments.analysis.document import Cell, ReportPart, Row, Table
 from experiments.analysis.drawing import svg
-from experiments.analysis.grid import build, mark_best, paper_grid
+from experiments.analysis.grid import build, item_grid, mark_best
 from scripts.compare import compare
 from scripts.corpora import CONFIGS
 from scripts.paper import Claim, read_items
@@ -48,9 +48,15 @@ def test_without_results_everything_is_not_run(results):
     assert (cell.text, cell.paper, cell.verdict, cell.paper_best) == ("", "33.27", "not run", True)
     assert cell.command == "make iwslt15.en-vi.bpe-dropout.base.seed1"
     assert part.fill == "make fill-table-main"
-    assert len(part.tables) == 1, "nothing to stand beside it"
     assert [finding.verdict for finding in part.findings] == ["not run", "not run"]
-    assert verdicts([part]) == {"agrees": 0, "near": 0, "differs": 0, "not run": 36}
+    assert not part.was_run
+
+
+def test_a_grid_without_any_number_is_left_out(results):
+    """The paper prints no numbers of this curve, and nothing was run."""
+    part = show("figure-p", results)
+    assert not part.blocks
+    assert part.fill == "make fill-figure-p"
 
 
 def test_ours_beside_the_papers(results):
@@ -85,7 +91,7 @@ def test_all_that_are_not_significantly_worse_are_best(results):
     for name, bleu in scores.items():
         results.add(name, bleu=bleu)
     results.compare("g", scores, {(names[0], names[1]): 0.001, (names[0], names[2]): 0.001, (names[1], names[2]): 0.3})
-    grid = paper_grid(ITEMS["table-main"], results, CONFIGS)
+    grid = item_grid(ITEMS["table-main"], results, CONFIGS)
     mark_best(grid, results)
     assert [entry.best for entry in grid.lines[2].entries.values()] == [False, True, True]
 
@@ -105,11 +111,8 @@ def test_other_models_and_corpora_never_stand_in_a_cell_of_the_papers(results):
         results.add(name, bleu=99.0, text={"train": {"pairs": 5}}, configuration={"subset": "", "corpus": "x"})
     for name, item in ITEMS.items():
         if item.module == "grid" and not item.measure:
-            grid = paper_grid(item, results, CONFIGS)
+            grid = item_grid(item, results, CONFIGS)
             assert not any(entry.value for entry in grid.entries), name
-    part = show("table-main", results)
-    assert [row.cells[0].text for row in part.tables[1].rows] == ["demo En-De, 2k pieces (small, seed 1)"]
-    assert all(cell.verdict == "" and not cell.paper for row in part.tables[1].rows for cell in row.cells)
 
 
 def test_runs_of_ones_own_stand_alone(results):
@@ -124,7 +127,7 @@ def test_runs_of_ones_own_stand_alone(results):
     part = show("table-main", type(results)(results.folder), names)
     assert not part.fill
     assert cells(part)["iwslt15 Vi-En, 4k pieces (small, seed 1)", "BPE-dropout"].text == "12.50"
-    assert [finding.verdict for finding in part.findings] == ["holds"]
+    assert not part.findings, "of runs that are neither the paper's nor the study's there is no verdict"
 
 
 def test_significance_is_sacrebleus_own(results, english, tmp_path):
@@ -171,7 +174,9 @@ def test_times_are_divided_by_the_smallest(results):
     assert [cell.text for cell in cells(part).values()] == ["1.00", "1.10", "1.50", "1.45"]
     assert [cell.verdict for cell in cells(part).values()] == ["agrees", "near", "near", "agrees"]
     assert part.tables[0].notes == ["Averaged over 1000 translations of the test set."]
-    assert [finding.verdict for finding in part.findings] == ["holds", "does not hold"], "2.9 is not 1.4 times 2.2"
+    assert [finding.verdict for finding in part.findings] == ["reproduced", "not reproduced"], (
+        "2.9 is not 1.4 times 2.2"
+    )
 
 
 def test_times_are_not_compared_before_all_are_there(results):
@@ -217,18 +222,6 @@ def test_text_with_capitals_has_a_table_of_its_own(results):
     assert [row.cells[0].text for row in table.rows] == ["multi30k En-De, 4k pieces, cased (small, seed 1)"]
 
 
-def test_claims_of_one_text_each(results):
-    """Curves of two texts: each has its own verdict."""
-    for text, scores in (("multi30k.en-de", (30.0, 32.0)), ("multi30k.en-fr", (50.0, 10.0))):
-        for method, bleu in zip(("bpe", "bpe-dropout"), scores, strict=True):
-            results.add(f"{text}.{method}.small.seed1", bleu=bleu)
-    part = show(
-        "figure-p", results, [f"multi30k.en-{x}.{m}.small.seed1" for x in ("de", "fr") for m in ("bpe", "bpe-dropout")]
-    )
-    found = {(finding.where.split(",")[0], finding.verdict) for finding in part.findings}
-    assert found == {("multi30k En-De", "holds"), ("multi30k En-Fr", "does not hold")}
-
-
 def test_seeds_have_curves_of_their_own(results):
     names = [f"demo.en-de.bpe.small.seed{seed}" for seed in (1, 2)]
     for name, bleu in zip(names, (32.0, 33.0), strict=True):
@@ -257,7 +250,7 @@ def test_seeds_that_share_no_row_are_not_compared(results):
 def test_no_p_gives_the_ratio(results):
     side = {"p": 0.6, "ratio": 1.1, "p of 1.25": None}
     results.add("iwslt15.en-zh.bpe-dropout.base.seed1", "calibration", src=side, tgt=side)
-    cell = cells(show("table-p", results))["Chinese, IWSLT15 En-Zh", "p for a ratio of 1.25"]
+    cell = cells(show("table-p", results))["p = 0.6 Chinese, IWSLT15 En-Zh", "p for a ratio of 1.25"]
     assert (cell.text, cell.verdict, cell.command) == ("none", "", "")
 
 
@@ -276,8 +269,6 @@ def test_misspelled_rows_and_their_difference(results):
     for method, original, misspelled in (("bpe", 27.0, 24.0), ("bpe-dropout", 28.0, 26.5)):
         results.add(f"wmt14.en-de.{method}.base.seed1", bleu=original)
         results.add(f"wmt14.en-de.{method}.base.seed1", "misspelled", bleu=misspelled)
-        results.add(f"demo.en-de.{method}.small.seed1", bleu=original)
-        results.add(f"demo.en-de.{method}.small.seed1", "misspelled", bleu=misspelled)
     part = show("table-misspelled", results)
     found = cells(part)
     assert found["En-De original", "difference"].text == "+1.00"
@@ -286,9 +277,15 @@ def test_misspelled_rows_and_their_difference(results):
     assert found["En-Fr (16m) misspelled", "BPE-dropout"].command == (
         "make misspelled.wmt14.en-fr.16m.bpe-dropout-src.base.seed1"
     )
-    beside = cells(part, 1)
-    assert [cell.text for (row, _), cell in beside.items() if "misspelled" in row] == ["24.00", "26.50", "+2.50"]
-    assert [finding.verdict for finding in part.findings] == ["not run", "holds"]
+    assert [finding.verdict for finding in part.findings] == ["undecided"] * 2, "most rows are missing"
+    assert part.findings[1].why == "4 of 16 runs"
+    assert part.findings[1].numbers == "+1.00, then +2.50"
+    names = runs("demo.en-de", ("bpe", "bpe-dropout"), "small")
+    for name, original, misspelled in zip(names, (27.0, 28.0), (24.0, 26.5), strict=True):
+        results.add(name, bleu=original)
+        results.add(name, "misspelled", bleu=misspelled)
+    own = cells(show("table-misspelled", results, names))
+    assert [cell.text for (row, _), cell in own.items() if "misspelled" in row] == ["24.00", "26.50", "+2.50"]
 
 
 def test_a_row_is_compared_on_its_own_test_set(results):
@@ -307,18 +304,17 @@ def test_a_row_is_compared_on_its_own_test_set(results):
 def test_a_curve_over_p(results):
     for method, bleu in (("bpe", 30.0), ("bpe-dropout", 31.0), ("bpe-dropout-p80", 2.0), ("bpe-dropout-src", 9.0)):
         results.add(f"demo.en-de.{method}.small.seed1", bleu=bleu)
-    part = show("figure-p", results)
-    assert [block.name for block in part.blocks] == ["figure-p-values", "figure-p-beside", "figure-p-beside-values"]
+    names = runs("demo.en-de", ("bpe", "bpe-dropout", "bpe-dropout-p80", "bpe-dropout-src"), "small")
+    part = show("figure-p", results, names)
+    assert [block.name for block in part.blocks] == ["figure-p", "figure-p-values"]
     text = svg(part.drawings[0].figure)
     assert 'id="curve-0"' in text
     assert "demo En-De, 2k pieces (small, seed 1)" in text
-    table = part.tables[1]
-    assert [[cell.text for cell in row.cells] for row in table.rows] == [
+    assert [[cell.text for cell in row.cells] for row in part.tables[0].rows] == [
         ["0", "30.00"],
         ["0.1", "31.00"],
         ["0.8", "2.00"],
     ]
-    assert [finding.verdict for finding in part.findings] == ["not run", "not run", "holds", "holds"]
 
 
 def test_curves_over_size(results):
@@ -328,8 +324,9 @@ def test_curves_over_size(results):
         ("demo.en-de.v500", 16000, 28.0),
     ):
         results.add(f"{name}.bpe.small.seed1", bleu=bleu, text={"train": {"pairs": pairs}})
-    part = show("figure-size", results)
-    table = part.tables[1]
+    names = [f"{name}.bpe.small.seed1" for name in ("demo.en-de", "demo.en-de.4k", "demo.en-de.v500")]
+    part = show("figure-size", results, names)
+    (table,) = part.tables
     assert table.columns == ["sentence pairs", "BPE, 500", "BPE, 2k"]
     assert [[cell.text for cell in row.cells] for row in table.rows] == [
         ["4k", "–", "20.00"],
@@ -344,12 +341,90 @@ def test_calibration_has_a_row_a_language(results):
     other = {"p": 0.6, "ratio": 2.0, "p of 1.25": 0.3}
     results.add("iwslt15.en-zh.bpe-dropout.base.seed1", "calibration", src=side, tgt=other)
     results.add("software.en-ja.bpe-dropout.small.seed1", "calibration", src=side, tgt=other)
-    part = show("table-p", results)
-    found = cells(part)
-    assert found["Chinese, IWSLT15 En-Zh", "ratio with the paper's p"].verdict == "differs"
-    p = found["Chinese, IWSLT15 En-Zh", "p for a ratio of 1.25"]
-    assert (p.text, p.paper, p.difference) == ("0.300", "0.600", "-0.300")
-    assert "Japanese, software En-Ja, 4k / 8k pieces, p = 0.6" in [row.cells[0].text for row in part.tables[1].rows]
+    p = cells(show("table-p", results))["p = 0.6 Chinese, IWSLT15 En-Zh", "p for a ratio of 1.25"]
+    assert (p.text, p.paper) == ("0.300", ""), "the paper prints no ratio for a language"
+    (table,) = show("table-p", results, ["software.en-ja.bpe-dropout.small.seed1"]).tables
+    assert "Japanese, software En-Ja, 4k / 8k pieces, p = 0.6" in [row.cells[0].text for row in table.rows]
+
+
+# The study: means over seeds, and what counts as found.
+
+
+def study_main(results, gains: dict[int, float], p: float = 0.001) -> None:
+    """All of the study's main results: BPE, Kudo's method a little above it, and BPE-dropout further above by seed."""
+    for direction in ("en-de", "de-en", "en-fr", "fr-en"):
+        for seed, gain in gains.items():
+            names = [f"multi30k.{direction}.5k.{method}.small.seed{seed}" for method in SYSTEMS]
+            scores = dict(zip(names, (20.0 + seed, 20.1 + seed, 20.0 + seed + gain), strict=True))
+            for name, bleu in scores.items():
+                results.add(name, bleu=bleu)
+            pairs = {(names[0], names[1]): 0.4, (names[0], names[2]): p, (names[1], names[2]): p}
+            results.compare(f"multi30k.{direction}.5k.small.seed{seed}", scores, pairs)
+
+
+def test_a_cell_is_the_mean_over_seeds_with_the_smallest_and_the_largest(results):
+    study_main(results, {1: 1.0, 2: 2.0, 3: 1.5})
+    part = show("study-main", results)
+    cell = cells(part)["En-De", "BPE-dropout"]
+    assert (cell.text, cell.spread, cell.best, cell.command) == ("23.50", "22.00 to 24.50", True, "")
+    assert not cells(part)["En-De", "BPE"].best
+    note = "En-De: Kudo (2018) − BPE = +0.10 (p = 0.400, 0.400, 0.400), BPE-dropout − BPE = +1.50 (p = 0.001, 0.001, "
+    assert part.tables[0].notes[0].startswith(note)
+    assert [finding.verdict for finding in part.findings] == ["reproduced", "reproduced"]
+    assert part.findings[0].numbers == "+1.50; higher in 4 of 4"
+
+
+@pytest.mark.parametrize(
+    ("gains", "p", "verdict", "why"),
+    [
+        ({1: 1.0, 2: 2.0, 3: 1.5}, 0.2, "undecided", "not significant"),
+        ({1: 1.0, 2: 2.0, 3: -1.5}, 0.001, "undecided", "not significant"),
+        ({1: -1.0, 2: -2.0, 3: -1.5}, 0.001, "not reproduced", ""),
+        ({1: 1.0}, 0.001, "undecided", "8 of 24 runs"),
+    ],
+)
+def test_a_difference_counts_if_it_is_significant_for_each_seed_and_seeds_agree(results, gains, p, verdict, why):
+    study_main(results, gains, p)
+    finding = show("study-main", results).findings[0]
+    assert (finding.verdict, finding.why) == (verdict, why)
+
+
+def test_seeds_that_are_missing_are_counted_in_the_cell(results):
+    study_main(results, {1: 1.0, 2: 2.0})
+    cell = cells(show("study-main", results))["En-De", "BPE"]
+    assert (cell.text, cell.spread, cell.verdict) == ("21.50", "2 of 3 seeds", "")
+    assert cell.command == "make multi30k.en-de.5k.bpe.small.seed3"
+
+
+class Plain:
+    """Numbers for each of some seeds, where every difference is significant."""
+
+    def __init__(self, *grids, places=(0.1, 0.2), groups=("", "")):
+        self.grids, self.places, self.groups = grids, places, groups
+
+    @property
+    def seeds(self):
+        return range(len(self.grids))
+
+    def runs(self, claim):
+        return 1, 1
+
+    def of_seed(self, seed):
+        return Plain(self.grids[seed], places=self.places, groups=self.groups)
+
+    def column(self, name, group=""):
+        found = {row: value for (row, one), value in self.grids[0].items() if one == name}
+        if not found or None in found.values():
+            raise Missing
+        return {row: value for row, value in found.items() if group in ("", self.groups[row])}
+
+    def sign(self, first, second):
+        signs = {(grid[first] > grid[second]) - (grid[first] < grid[second]) for grid in self.grids}
+        return signs.pop() if len(signs) == 1 else 0
+
+
+def claim(check: str, of: list[str], **settings) -> Claim:
+    return Claim("", "", check, of, **settings)
 
 
 GRID = {(0, "a"): 3.0, (0, "b"): 1.0, (1, "a"): 5.0, (1, "b"): 6.0}
@@ -358,58 +433,82 @@ GRID = {(0, "a"): 3.0, (0, "b"): 1.0, (1, "a"): 5.0, (1, "b"): 6.0}
 @pytest.mark.parametrize(
     ("claim", "expected"),
     [
-        (Claim("", "higher", ["a", "b"]), "does not hold"),
-        (Claim("", "higher", ["a", "b"], rows=1), "holds"),
-        (Claim("", "higher", ["a", "c"]), "not run"),
-        (Claim("", "peak", ["a"], at=0.2), "holds"),
-        (Claim("", "peak", ["a"], at=0.1), "does not hold"),
-        (Claim("", "fails", ["b"], at=0.2), "does not hold"),
-        (Claim("", "fails", ["b"], at=0.9), "not run"),
-        (Claim("", "wider", ["b", "a"]), "holds"),
-        (Claim("", "wider", ["a", "b"]), "does not hold"),
-        (Claim("", "slower", ["a"], at=1.4), "holds"),
-        (Claim("", "slower", ["a", "b"], at=2), "does not hold"),
-        (Claim("", "close", ["b", "a"], at=1.2), "holds"),
-        (Claim("", "close", ["a", "b"], at=1.2), "does not hold"),
-        (Claim("", "last", ["b", "a"]), "holds"),
-        (Claim("", "last", ["a", "b"]), "does not hold"),
-        (Claim("", "shrinks", ["a", "b"]), "holds"),
-        (Claim("", "shrinks", ["b", "a"]), "does not hold"),
-        (Claim("", "narrower", ["a", "a", "a", "b"]), "holds"),
-        (Claim("", "narrower", ["a", "b", "a", "a"]), "does not hold"),
+        (claim("higher", ["a", "b"]), "not reproduced"),
+        (claim("higher", ["a", "b"], rows=1), "reproduced"),
+        (claim("higher", ["a", "b"], at=0.1), "reproduced"),
+        (claim("peak", ["a"], at=0.2), "reproduced"),
+        (claim("peak", ["a"], at=0.1), "not reproduced"),
+        (claim("fails", ["b"], at=0.2), "not reproduced"),
+        (claim("wider", ["b", "a"]), "reproduced"),
+        (claim("wider", ["a", "b"]), "not reproduced"),
+        (claim("slower", ["a"], at=1.4), "reproduced"),
+        (claim("slower", ["a", "b"], at=2), "not reproduced"),
+        (claim("close", ["b", "a"], at=1.2), "reproduced"),
+        (claim("close", ["a", "b"], at=1.2), "not reproduced"),
+        (claim("first", ["a", "b"]), "reproduced"),
+        (claim("last", ["b", "a"]), "reproduced"),
+        (claim("last", ["a", "b"]), "not reproduced"),
+        (claim("shrinks", ["a", "b"]), "reproduced"),
+        (claim("shrinks", ["b", "a"]), "not reproduced"),
+        (claim("narrower", ["a", "a", "a", "b"]), "reproduced"),
+        (claim("narrower", ["a", "b", "a", "a"]), "not reproduced"),
+        (claim("about", ["a"], at=4.0, within=1.0), "reproduced"),
+        (claim("about", ["a"], at=4.0, within=0.9), "not reproduced"),
     ],
 )
 def test_claims(claim, expected):
-    assert check(claim, GRID, [0.1, 0.2]) == expected
+    assert check(claim, Plain(GRID, GRID, GRID)).text == expected
+    assert describe(claim, Plain(GRID))
 
 
 @pytest.mark.parametrize(
     "claim",
     [
-        Claim("", "higher", ["a", "c"]),
-        Claim("", "higher", ["a", "b"], rows=3),
-        Claim("", "peak", ["a"], at=0.3),
-        Claim("", "peak", ["d"], at=0.1),
-        Claim("", "last", ["d", "a"]),
-        Claim("", "slower", ["d"], at=2),
-        Claim("", "shrinks", ["d", "a"]),
-        Claim("", "wider", ["d", "a"]),
+        claim("higher", ["a", "c"]),
+        claim("higher", ["a", "b"], rows=3),
+        claim("peak", ["a"], at=0.3),
+        claim("peak", ["d"], at=0.1),
+        claim("fails", ["b"], at=0.9),
+        claim("last", ["d", "a"]),
+        claim("slower", ["d"], at=2),
+        claim("shrinks", ["d", "a"]),
+        claim("wider", ["d", "a"]),
     ],
 )
 def test_claims_that_cannot_be_checked(claim):
-    assert check(claim, {**GRID, (0, "d"): 1.0}, [0.1, 0.2]) == "not run"
+    figures = Plain({**GRID, (0, "d"): 1.0})
+    assert check(claim, figures).text == "not run"
 
 
-def test_a_claim_of_the_first_rows_alone():
-    assert check(Claim("", "higher", ["a", "b"], at=0.1), GRID, [0.1, 0.2]) == "holds"
+def test_what_seeds_say_where_there_is_no_test():
+    other = {**GRID, (1, "b"): 2.0}
+    wider = claim("wider", ["b", "a"])
+    assert check(wider, Plain(GRID, GRID, other)).why == "the seeds differ"
+    assert check(wider, Plain(GRID)).why == "one seed, and there is no test for it"
+    assert check(wider, Plain(GRID, GRID)).why == "too few seeds"
+    assert check(claim("slower", ["a"], at=1.4), Plain(GRID)).text == "reproduced", "a limit needs no test"
+
+
+def test_a_claim_of_a_group_of_rows():
+    figures = Plain(GRID, groups=("with spaces", "without"))
+    assert check(claim("about", ["a"], at=3.0, within=0.1, where="with spaces"), figures).text == "reproduced"
+    assert check(claim("about", ["a"], at=3.0, within=0.1, where="without"), figures).text == "not reproduced"
+
+
+def test_the_numbers_of_a_claim():
+    assert describe(claim("higher", ["a", "b"]), Plain(GRID)) == "-1.00 to +2.00; higher in 1 of 2"
+    assert describe(claim("wider", ["b", "a"]), Plain(GRID), 1) == "-2.0, then +1.0"
+    assert describe(claim("peak", ["a"], at=0.1), Plain(GRID)) == "best at 0.2: 5.00; at 0.1: 3.00"
+    assert describe(claim("higher", ["a", "c"]), Plain(GRID)) == ""
 
 
 def test_a_model_that_fails_with_high_p():
     grid = {(0, "a"): 30.0, (1, "a"): 7.0}
-    assert check(Claim("", "fails", ["a"], at=0.8), grid, [0.1, 0.8]) == "holds"
-    assert check(Claim("", "fails", ["a"], at=0.8), {**grid, (1, "a"): 8.0}, [0.1, 0.8]) == "does not hold"
+    fails = claim("fails", ["a"], at=0.8)
+    assert check(fails, Plain(grid, places=(0.1, 0.8))).text == "reproduced"
+    assert check(fails, Plain({**grid, (1, "a"): 8.0}, places=(0.1, 0.8))).text == "not reproduced"
     with pytest.raises(InputError, match="there is no check nix"):
-        check(Claim("", "nix"), grid, [])
+        check(claim("nix", []), Plain(grid))
 
 
 def test_strangers_records_are_refused(results):
@@ -432,7 +531,7 @@ def test_markdown_and_latex(results):
     table = show("table-main", results).tables[0]
     lines = markdown.render_table(table).split("\n")
     assert lines[2] == "|  | BPE | Kudo (2018) | BPE-dropout |"
-    assert "| En-Vi | 31.50 (paper 31.78, -0.28, agrees) | not run (paper 32.43) | not run (paper **33.27**) |" in lines
+    assert "| En-Vi | 31.50 (paper 31.78, -0.28, agrees) | 32.43 | **33.27** |" in lines
     assert {line.count(" | ") for line in lines if line.startswith("| ")} == {3}
     tex = latex.render_table(table)
     assert r"En-Vi & 31.50 (31.78) & -- (32.43) & -- (\textbf{33.27}) \\" in tex

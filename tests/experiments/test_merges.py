@@ -96,9 +96,9 @@ def test_what_is_drawn_can_be_chosen():
 
 
 def test_the_merge_table_of_a_run(results, codes, monkeypatch):
-    item = read_items()["figure-merges"]
+    item = read_items()["study-merges"]
     part = build(item, results, CONFIGS, [])
-    assert part.notes == ["There is no merge table yet: `make merges.software.en-fr.bpe-dropout.small.seed1`"]
+    assert part.notes[0].startswith("There is no merge table yet: `make merges.multi30k.en-de.bpe.small.seed1`, ")
     pairs = [" ".join(pair) for pair in codes.pairs]
     results.add("demo.en-de.bpe.small.seed1", "merges", language="en", merges=len(pairs), pairs=pairs)
     monkeypatch.setenv("WORD", "statements")

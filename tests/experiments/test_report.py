@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.analysis.__main__ import anchor
+from experiments.analysis.markdown import anchor
 from scripts.corpora import ROOT
 from scripts.paper import read_items
 
@@ -45,15 +45,46 @@ def test_the_committed_report_is_what_the_command_makes(report):
 
 def test_everything_is_in_it(report):
     text, page = (report / "README.md").read_text(), (report / "index.html").read_text()
+    left_out = []
     for item in read_items().values():
-        assert f"\n## {item.title}\n" in text
+        if f'id="{item.name}"' not in page:
+            left_out.append(item.name)
+            continue
+        assert f"\n### {item.title}\n" in text
         assert f"](#{anchor(item.title)})" in text
-        assert f'id="{item.name}"' in page
+    assert set(left_out) <= NO_NUMBERS | {name for name in read_items() if name.startswith("study-")}
     for path in (report / "figures").glob("*.svg"):
         assert f"figures/{path.name}" in text
         assert path.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
     assert {path.suffix for path in (report / "tables").iterdir()} == {".md", ".tex"}
     assert str(ROOT) not in text + page, "nothing says where it was made"
+
+
+# Figures and tables for which the paper prints no numbers, so that there is nothing to show before they are run.
+NO_NUMBERS = {
+    "figure-merges",
+    "figure-p",
+    "figure-size",
+    "figure-lengths",
+    "figure-substrings",
+    "figure-embeddings",
+    "table-p",
+}
+
+
+def test_it_begins_with_what_was_found(report):
+    """A row for each claim of the study, and a verdict in each; the study before the paper's own tables."""
+    text = (report / "README.md").read_text()
+    claims = [claim for item in read_items().values() if item.is_study for claim in item.claims]
+    table = text[text.index("## What was found") : text.index("- The study")]
+    for claim in claims:
+        (row,) = (line for line in table.split("\n") if line.startswith(f"| {claim.text} |"))
+        assert row.split(" | ")[-1].split(" (")[0].removesuffix(" |") in VERDICTS
+    assert f"Of {len(claims)} claims: " in table
+    assert text.index("\n## The study") < text.index("\n## The paper's tables")
+
+
+VERDICTS = ("reproduced", "not reproduced", "undecided", "not run")
 
 
 def test_what_an_earlier_report_had_is_removed_and_nothing_else(report):
@@ -63,7 +94,7 @@ def test_what_an_earlier_report_had_is_removed_and_nothing_else(report):
 
 def test_one_table(tmp_path):
     out = call("table-main", "--output", str(tmp_path))
-    assert "| En-Vi | not run (paper 31.78) |" in out
+    assert "| En-Vi | 31.78 | 32.43 | **33.27** |" in out
     assert (
         "`make fill-table-main` runs all that is missing; `make iwslt15.en-vi.bpe.base.seed1` runs one of them." in out
     )
@@ -73,21 +104,25 @@ def test_one_table(tmp_path):
 
 def test_without_any_results(tmp_path):
     out = call("report", "--results", str(tmp_path / "none"), "--output", str(tmp_path / "made"))
-    assert "0 differ, and 179 were not run" in out
-    assert 'id="explorer"' not in (tmp_path / "made" / "index.html").read_text(), "there is no merge table"
+    assert "index.html" in out
+    page, text = ((tmp_path / "made" / name).read_text() for name in ("index.html", "README.md"))
+    assert 'id="explorer"' not in page, "there is no merge table"
+    assert " not run. A difference counts" in text
+    assert "31.78" in text, "the paper's numbers are there all the same"
 
 
 def test_of_runs_of_ones_own(tmp_path):
     out = call("report", "demo.en-de.bpe.small.seed1", "--output", str(tmp_path))
-    assert "Of the runs demo.en-de.bpe.small.seed1, which are not the paper's." in out
+    assert "index.html" in out
     text = (tmp_path / "README.md").read_text()
+    assert "Of the runs demo.en-de.bpe.small.seed1, which are neither the paper's nor the study's." in text
     bleu = json.loads((RESULTS / "demo.en-de.bpe.small.seed1.json").read_text())["bleu"]
     assert f"{bleu:.2f}" in text
     assert "paper 31.78" not in text
 
 
 def test_mistakes_are_said():
-    assert "there is no table-nix; there are figure-merges" in call("table-nix", code=1)
+    assert "there is no table-nix; there are study-main" in call("table-nix", code=1)
     assert "nix is not the name of a run" in call("report", "nix", code=1)
     wrong = call("report", "multi30k.en-de.bpe.base.seed7", code=1)
     assert "has nothing of multi30k.en-de.bpe.base.seed7: run them first" in wrong
