@@ -18,6 +18,7 @@ export WORD P SEEDS TOKENS REPEATS # of a figure of merges, of a table of neighb
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 	@echo '  make demo         text to scores with BPE and BPE-dropout, in a quarter of an hour; the same for every target of the list'
+	@echo '  make study        tries what the paper claims on small models, on a CPU: days; it resumes'
 	@echo '  for a target: GPUS=2 gives each run 2 GPUs (1, and as many runs at once as there are GPUs; 0: the CPU),'
 	@echo '                SEED="1 2 3" runs three seeds, KEEP_CHECKPOINTS=1 keeps checkpoints of finished runs,'
 	@echo '                PROFILE=slurm runs it on Slurm, where MAX_MINUTES=N limits a job'
@@ -54,13 +55,15 @@ list: setup ## the targets of the reproduction, such as demo and iwslt15-en-vi, 
 plan: setup ## what TARGET would do: make plan TARGET=iwslt15-en-vi
 	@$(REPRODUCE) plan $(TARGET) --profile $(PROFILE) --seed $(SEED) $(OF_RUNS) -- $(ARGUMENTS)
 
-report: setup ## the paper's tables and figures, as far as they were run, in experiments/report; RUNS="...": of your own runs
+report: setup ## what was found of the paper's claims, the study, and the paper's tables, in experiments/report; RUNS="...": of your own runs
 	@$(REPORT) report $(RUNS)
 
-# One table or figure: make table-main, make figure-p; in configs/paper.
+# One table or figure: make table-main, make figure-p, make study-main; in configs/paper and configs/study.
 table-%: setup
 	@$(REPORT) $@ $(RUNS)
 figure-%: setup
+	@$(REPORT) $@ $(RUNS)
+study-%: setup
 	@$(REPORT) $@ $(RUNS)
 
 smoke-base: setup ## builds Transformer base for every direction and system of the paper, and takes two updates
