@@ -3,8 +3,8 @@
 NAME is one of the `downloads` of configs/corpora/*.yaml, such as multi30k/train.en.gz. The file appears when it is
 whole and its checksum is right. An unfinished download stays in FILE.part, and the next call resumes it.
 
-DATA_MIRROR=FOLDER takes the files that a folder has, by their names, instead of from the net: FOLDER/multi30k/train.en.gz
-or FOLDER/train.en.gz. For machines without internet, such as the nodes of a cluster.
+DATA_MIRROR=FOLDER takes what a folder has, by its name, instead of from the net: FOLDER/multi30k/train.en.gz or
+FOLDER/train.en.gz. For machines without internet, such as the nodes of a cluster.
 """
 
 from __future__ import annotations
