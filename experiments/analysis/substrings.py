@@ -1,17 +1,16 @@
 """How often frequent substrings are tokens (section 6.1, figure 5).
 
-The token to substring ratio of a piece: how often it is a token of the segmented training text, divided by how often
-its characters occur in the words, as part of a larger token, across tokens, or as a token. Characters are what
-segmentation starts from: those of a piece that ends a word are looked for at the end of words, those of any other
-piece before the end. So the ratio is at most 1, and the substrings are the same with and without dropout. Measured for
-the tenth of the vocabulary whose substrings are the most frequent: python -m experiments.analysis.substrings RUN
---folder DATA --output FILE
+The token to substring ratio of a piece, by the paper's own words: how often it "appears in a segmented text as an
+individual token", divided by how often it does so "as a sequence of characters (which may be part of a bigger token or
+an individual token)". So the characters are looked for within tokens, not across their borders, and whether a word ends
+there makes no difference: "an" is in "an@@", in "man" and in "hand". Each text, segmented with dropout or without, has
+counts of its own; of each, the tenth of the vocabulary whose substrings are the most frequent in it is measured.
+python -m experiments.analysis.substrings RUN --folder DATA --output FILE
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_dropout import Corpus, Dictionary, Segmenter
+from bpe_dropout.data.vocabulary import possible_pieces
 from scripts.paper import Item
 from scripts.runs import Run
-from scripts.stage import Reporter
 
 from .document import Drawing, ReportPart
 from .drawing import colour, new_figure
@@ -48,55 +47,46 @@ def main() -> None:
 def measure(
     corpus: Corpus, segmenter: Segmenter, pieces: list[str], p: float, seed: int = 1, side: int = 0
 ) -> dict[str, Any]:
-    counts = zip(corpus.types(), corpus.counts.tolist(), strict=True)
-    substrings = count_substrings(counts, pieces, segmenter.separator, len(corpus.counts))
-    ranked = sorted(substrings, key=lambda piece: (-substrings[piece], piece))
-    top = ranked[: max(1, len(pieces) // 10)]
-    found: dict[str, Any] = {"pieces in the vocabulary": len(pieces), "pieces shown": len(top), "means": {}}
+    number = max(1, len(pieces) // 10)
+    found: dict[str, Any] = {"pieces in the vocabulary": len(pieces), "pieces shown": number, "means": {}}
     for name, dropout, epochs in (("bpe", 0.0, 1), ("bpe-dropout", p, EPOCHS)):
-        tokens = count_tokens(corpus, segmenter, pieces, dropout, epochs, seed, side)
-        ratios = [tokens[piece] / epochs / substrings[piece] for piece in top]
+        tokens = count_tokens(corpus, segmenter, dropout, epochs, seed, side)
+        substrings = count_substrings(tokens, pieces, segmenter.separator)
+        top = sorted(substrings, key=lambda piece: (-substrings[piece], piece))[:number]
+        ratios = [tokens.get(piece, 0) / substrings[piece] for piece in top]
         found[name] = np.histogram(ratios, BINS, (0, 1))[0].tolist()
         found["means"][name] = float(np.mean(ratios))
     return found
 
 
-def count_substrings(
-    counts: Iterable[tuple[str, int]], pieces: Iterable[str], separator: str = "@@", types: int = 0
-) -> Counter[str]:
-    """How often the characters of pieces occur in words.
-
-    >>> count_substrings([("banana", 2)], ["an@@", "a", "na", "na@@"])
-    Counter({'an@@': 4, 'na@@': 2, 'a': 2, 'na': 2})
-    """
-    inside = {piece.removesuffix(separator): piece for piece in pieces if piece.endswith(separator)}
-    final = {piece: piece for piece in pieces if not piece.endswith(separator)}
-    longest = max(map(len, [*inside, *final]), default=0)
-    found: Counter[str] = Counter()
-    report = Reporter()
-    for number, (word, count) in enumerate(counts):
-        if number % 10_000 == 0 and report.is_due:
-            report.show(f"substrings: {number} of {types} words")
-        end = len(word)
-        for first in range(end):
-            for last in range(first + 1, min(first + longest, end) + 1):
-                piece = (inside if last < end else final).get(word[first:last])
-                if piece is not None:
-                    found[piece] += count
-    report.clear()
-    return found
-
-
 def count_tokens(
-    corpus: Corpus, segmenter: Segmenter, pieces: list[str], p: float, epochs: int, seed: int, side: int
+    corpus: Corpus, segmenter: Segmenter, p: float, epochs: int, seed: int, side: int
 ) -> Mapping[str, int]:
-    """How often pieces are tokens of the text, over several epochs."""
+    """The tokens of the text, also those that are not in the vocabulary, and how often they occur in these epochs."""
+    pieces = list(possible_pieces(segmenter, corpus.types()))
     dictionary = Dictionary({piece: number for number, piece in enumerate(pieces)}, unk=len(pieces))
     sampler = corpus.sampler(segmenter, dictionary, p)
     totals: NDArray[np.int64] = np.zeros(len(pieces) + 1, np.int64)
     for ids in draw_epochs(sampler, epochs, seed, side):
         totals += np.bincount(ids, minlength=len(totals))
-    return dict(zip(pieces, totals.tolist(), strict=False))
+    return {piece: count for piece, count in zip(pieces, totals.tolist(), strict=False) if count}
+
+
+def count_substrings(tokens: Mapping[str, int], pieces: list[str], separator: str = "@@") -> dict[str, int]:
+    """How often the characters of pieces occur in tokens, of which there are few, each with its count.
+
+    >>> count_substrings({"ban@@": 2, "ana": 1, "an": 5}, ["an@@", "a", "na", "x"])
+    {'an@@': 8, 'a': 9, 'na': 1}
+    """
+    characters = {piece: piece.removesuffix(separator) for piece in pieces}
+    found = dict.fromkeys(characters.values(), 0)
+    for token, count in tokens.items():
+        text = token.removesuffix(separator)
+        for first in range(len(text)):
+            for last in range(first + 1, len(text) + 1):
+                if (substring := text[first:last]) in found:
+                    found[substring] += count
+    return {piece: found[substring] for piece, substring in characters.items() if found[substring]}
 
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:

@@ -124,42 +124,49 @@ def test_without_dropout_nothing_is_unknown(text, few):
 
 
 def test_substrings_by_hand():
-    found = substrings.count_substrings([("banana", 2), ("an", 5)], ["an@@", "an", "a", "na", "na@@", "nan@@", "x"])
-    assert found == {"an@@": 4, "an": 5, "a": 2, "na": 2, "na@@": 2, "nan@@": 2}
+    """Within tokens, not across them; wherever in a word; also where they overlap."""
+    tokens = {"banan@@": 2, "a": 2, "an": 5, "xx@@": 1, "xxx": 3}
+    pieces = ["an@@", "an", "a", "na", "nan@@", "xx", "y"]
+    assert substrings.count_substrings(tokens, pieces) == {
+        "an@@": 2 * 2 + 5,
+        "an": 2 * 2 + 5,
+        "a": 2 * 2 + 2 + 5,
+        "na": 2,
+        "nan@@": 2,
+        "xx": 1 + 2 * 3,
+    }
 
 
-def test_substrings_of_real_text(text, few):
-    """Against a search for every piece in every word."""
-    words = Counter(text.read_text().split())
-    pieces = pieces_of(few, text.read_text().splitlines())[:200]
-    found = substrings.count_substrings(words.items(), pieces)
-    for piece in pieces:
-        characters = piece.removesuffix("@@")
-        expected = 0
-        for word, count in words.items():
-            if piece.endswith("@@"):
-                inside = word[:-1]
-                places = range(len(inside) - len(characters) + 1)
-                expected += count * sum(inside.startswith(characters, place) for place in places)
-            else:
-                expected += count * word.endswith(characters)
-        assert found[piece] == expected, piece
-
-
-def test_token_to_substring_ratios(text, few):
+@pytest.mark.parametrize(("system", "p", "epochs"), [("bpe", 0.0, 1), ("bpe-dropout", P, substrings.EPOCHS)])
+def test_token_to_substring_ratios(text, few, system, p, epochs):
+    """By brute force: the text is segmented, line by line, and each piece is looked for in each token."""
     lines = text.read_text().splitlines()
     pieces = pieces_of(few, lines)
-    found = substrings.measure(Corpus(text), few, pieces, P, seed=1)
-    assert found["pieces shown"] == len(pieces) // 10 == sum(found["bpe"]) == sum(found["bpe-dropout"])
-    words = Counter(" ".join(lines).split())
-    counts = substrings.count_substrings(words.items(), pieces)
-    top = sorted(counts, key=lambda piece: (-counts[piece], piece))[: len(pieces) // 10]
-    tokens = Counter(piece for line in lines for piece in few.segment(line))
-    ratios = [tokens[piece] / counts[piece] for piece in top]
+    found = substrings.measure(Corpus(text), few, pieces, P, seed=3, side=1)
+    tokens = Counter(
+        token
+        for epoch in range(1, epochs + 1)
+        for number, line in enumerate(lines)
+        for token in few.segment(line, p, 3, epoch=epoch, side=1, sentence=number)
+    )
+
+    def occurrences(piece):
+        characters = piece.removesuffix("@@")
+        within = (
+            count * sum(token.removesuffix("@@").startswith(characters, place) for place in range(len(token)))
+            for token, count in tokens.items()
+        )
+        return sum(within)
+
+    ranked = sorted((-occurrences(piece), piece) for piece in pieces)[: len(pieces) // 10]
+    ratios = [tokens[piece] / -count for count, piece in ranked]
     assert max(ratios) <= 1
-    assert found["means"]["bpe"] == pytest.approx(np.mean(ratios))
-    assert found["bpe"] == np.histogram(ratios, substrings.BINS, (0, 1))[0].tolist()
-    assert found["means"]["bpe-dropout"] > found["means"]["bpe"], "what the paper found"
+    assert found["pieces shown"] == len(ratios) == sum(found[system])
+    assert found["means"][system] == pytest.approx(np.mean(ratios))
+    assert found[system] == np.histogram(ratios, substrings.BINS, (0, 1))[0].tolist()
+    if p:
+        assert set(tokens) - set(pieces), "tokens that are not in the vocabulary have substrings, too"
+        assert found["means"]["bpe-dropout"] > found["means"]["bpe"], "what the paper found"
 
 
 def test_the_figure_of_substrings(results):
