@@ -2,7 +2,7 @@
 
 Each word is misspelled with a probability of `rate`: a character is removed, or a random one inserted, or put in place
 of another, each operation as likely as the others; so a misspelled word is at an edit distance of exactly 1 from the
-word. A word is what is between spaces and has a letter: "house", "'s", "AT&T", "1990s", but not "1990" or ",". A word of
+word. A word is what is between spaces and has a letter: "house", "'s", "AT&T", "90s", but not "90" or ",". A word of
 one character is not removed. Random characters are the letters of the text (except those that are less than one in ten
 thousand of its letters). Everything is drawn from a seed, each sentence by itself.
 
