@@ -55,12 +55,19 @@ class Table:
         """Rows that follow each other and have the same group."""
         return [(group, list(rows)) for group, rows in groupby(self.rows, key=lambda row: row.group)]
 
+    @property
+    def is_papers_alone(self) -> bool:
+        """Whether it has numbers of the paper, and nothing of it was run."""
+        cells = [cell for row in self.rows for cell in row.cells]
+        return any(cell.paper for cell in cells) and {cell.verdict for cell in cells} - {""} == {"not run"}
+
 
 @dataclass
 class Drawing:
     name: str
     caption: str
     figure: Any  # of matplotlib
+    panels: list[Any] = field(default_factory=list)  # the same as figures of their own, for screens of any width
 
 
 @dataclass
@@ -86,6 +93,7 @@ class ReportPart:
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     fill: str = ""  # the command that runs all that is missing
+    needs: str = "its corpora and a GPU"  # what that takes, of the paper's runs
     is_study: bool = False
 
     @property

@@ -1,4 +1,5 @@
-"""Tables as LaTeX, for a paper of one's own: booktabs, ours with the paper's number in brackets, the best in bold."""
+"""Tables as LaTeX, for a paper of one's own: booktabs, ours with the paper's number in brackets, the best in bold. Of a
+table of which nothing was run, the paper's numbers."""
 
 from __future__ import annotations
 
@@ -24,8 +25,9 @@ SPECIAL = {
 
 
 def render_table(table: Table) -> str:
+    theirs = "The numbers are those" if table.is_papers_alone else "In brackets: the numbers"
     lines = [
-        "% Made by `make report`; needs \\usepackage{booktabs}. In brackets: the numbers of Provilkov et al. (2020).",
+        rf"% Made by `make report`; needs \usepackage{{booktabs}}. {theirs} of Provilkov et al. (2020).",
         r"\begin{table}",
         r"\centering",
         rf"\begin{{tabular}}{{{columns_of(table)}}}",
@@ -37,7 +39,7 @@ def render_table(table: Table) -> str:
         lines += [r"\midrule"] if number else []
         heading = rf"\multicolumn{{{len(table.columns)}}}{{l}}{{\textbf{{{escape(group)}}}}} \\"
         lines += [heading] if group else []
-        lines += [row_of([render_cell(cell) for cell in row.cells]) for row in rows]
+        lines += [row_of([render_cell(cell, table.is_papers_alone) for cell in row.cells]) for row in rows]
     label = table.name.replace("_", "-")
     lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{escape(table.caption)}}}", rf"\label{{{label}}}"]
     return "\n".join([*lines, r"\end{table}", ""])
@@ -55,17 +57,19 @@ def row_of(cells: list[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def render_cell(cell: Cell) -> str:
+def render_cell(cell: Cell, papers_alone: bool = False) -> str:
     r"""
     >>> render_cell(Cell("33.10", best=True, paper="33.27"))
     '\\textbf{33.10} (33.27)'
+    >>> render_cell(Cell(paper="33.27", verdict="not run")), render_cell(Cell(paper="33.27", verdict="not run"), True)
+    ('-- (33.27)', '33.27')
     """
-    ours = escape(cell.text) if cell.text else "--" if cell.verdict else ""
+    ours = escape(cell.text) or ("--" if cell.verdict == "not run" else cell.verdict)
     ours = rf"\textbf{{{ours}}}" if cell.best and cell.text else ours
     if not cell.paper:
         return ours
     paper = rf"\textbf{{{escape(cell.paper)}}}" if cell.paper_best else escape(cell.paper)
-    return f"{ours} ({paper})".strip()
+    return paper if papers_alone else f"{ours} ({paper})".strip()
 
 
 def escape(text: str) -> str:

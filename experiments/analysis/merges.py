@@ -72,7 +72,9 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Report
         caption = (
             f"Segmentation of “{word}” with BPE, and with BPE-dropout, p = {p:g} ({table_title(name, found, configs)})"
         )
-        part.blocks.append(Drawing(f"figure-merges-{name}", caption, draw(word, codes, p, seeds)))
+        panels = trace_panels(word, codes, p, seeds)
+        figures = [draw(word, codes, [panel]) for panel in panels]
+        part.blocks.append(Drawing(f"figure-merges-{name}", caption, draw(word, codes, panels), figures))
     return part
 
 
@@ -89,10 +91,17 @@ def read_choice(environment: Mapping[str, str], settings: dict[str, Any]) -> tup
     return word, p, seeds
 
 
-def draw(word: str, codes: Codes, p: float, seeds: list[int]) -> Any:
-    """BPE on the left, a draw of BPE-dropout for each seed beside it."""
-    panels = [("BPE", list(trace_plain(word, codes)))]
-    panels += [(f"BPE-dropout, seed {seed}", list(trace(word, codes, p, Random(seed)))) for seed in seeds]
+Panel = tuple[str, list[Step]]  # with its title
+
+
+def trace_panels(word: str, codes: Codes, p: float, seeds: list[int]) -> list[Panel]:
+    """BPE, and a draw of BPE-dropout for each seed."""
+    drawn = [(f"BPE-dropout, seed {seed}", list(trace(word, codes, p, Random(seed)))) for seed in seeds]
+    return [("BPE", list(trace_plain(word, codes))), *drawn]
+
+
+def draw(word: str, codes: Codes, panels: list[Panel]) -> Any:
+    """The panels from left to right."""
     longest = max(len(steps) for _, steps in panels)
     width = 2 * len(word) + 1
     size = (min(0.105 * width + 0.5, 4) * len(panels), 0.26 * longest + 0.7)

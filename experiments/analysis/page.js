@@ -261,13 +261,45 @@ const readable = (probability) =>
 
 const count = (number, thing) => `${number} ${thing}${number === 1 ? "" : "s"}`;
 
+// A merge table as the page has it: title, language, an example, and the thing that one types: a word, or a phrase in a
+// language without spaces. To it come the ranks, the characters that are in merges, and whether there are capitals.
+const readTable = ({ merges, ...table }) => {
+  const pairs = merges ? merges.split("\n").map((line) => line.split(" ")) : [];
+  const known = new Set(pairs.flat().flatMap((token) => [...token.replace(END, "")]));
+  return { ...table, ranks: ranksOf(pairs), known, hasCapitals: [...known].some((one) => one !== one.toLowerCase()) };
+};
+
 // What is wrong with the word and p, as a sentence; nothing if all is well.
-const problemOf = ({ word, p }) => {
-  if (word === "") return "Type a word.";
-  if (/\s/.test(word)) return "There is white space in the word; BPE segments one word at a time.";
-  if ([...word].length > LONGEST) return `The word has more than ${LONGEST} characters, too many for this page.`;
+const problemOf = ({ word, p }, thing) => {
+  if (word === "") return `Type a ${thing}.`;
+  if (/\s/.test(word)) return `There is white space in the ${thing}; BPE segments one word at a time.`;
+  if ([...word].length > LONGEST) return `The ${thing} has more than ${LONGEST} characters, too many for this page.`;
   if (!(p >= 0 && p <= 1)) return "p is a probability: a number from 0 to 1.";
   return "";
+};
+
+// What the explorer can and cannot do with a table.
+const limitsOf = ({ thing, hasCapitals }) =>
+  [
+    thing === "phrase"
+      ? `This language has no spaces: what BPE segments is a phrase, here of at most ${LONGEST} characters.`
+      : `One word at a time, of at most ${LONGEST} characters.`,
+    "Very long ones have too many segmentations to list " +
+      `(more than ${STATES.toLocaleString("en")} states on the way to them): of these only draws are shown.`,
+    `Nothing is tokenized: punctuation that you type is part of the ${thing}.`,
+    hasCapitals ? "" : "The merges are of lowercased text, so capitals are lowercased.",
+  ].join(" ");
+
+// What there is to know about this word and this table.
+const remarksOf = ({ typed, word }, { known }) => {
+  const unknown = [...new Set(word)].filter((one) => !known.has(one)).map((one) => `“${one}”`);
+  const stays = unknown.length > 1 ? "they are never merged, and stay" : "it is never merged, and stays";
+  return [
+    typed === word ? "" : `“${typed}” is lowercased, as the text of these merges was.`,
+    unknown.length ? `No merge of this table has ${unknown.join(", ")}: ${stays} single.` : "",
+  ]
+    .join(" ")
+    .trim();
 };
 
 // The distribution of a long word takes seconds: it is computed in slices, and given up for `isStale`.
@@ -337,7 +369,8 @@ const showStep = ({ tokens, possible, applied, dropped }, ranks) => {
     const said = { title, role: "img", aria: { label: title } };
     row.append(make("span", { className: `mark ${state}`, ...said, data: { left, right } }, "-"));
   });
-  return make("li", {}, row, " ", make("span", { className: "what" }, ...describe(pieces, possible, applied, dropped)));
+  const said = describe(pieces, possible, applied, dropped);
+  return make("li", {}, row, " ", make("span", { className: "what", lang: "en" }, ...said));
 };
 
 const describe = (pieces, possible, applied, dropped) => {
@@ -368,25 +401,28 @@ const showSteps = ({ word, p, seed, without }, ranks) => {
 const startExplorer = () => {
   const tables = JSON.parse(byId("merges").textContent);
   const cache = new Map();
-  const ranksAt = (number) => {
-    if (!cache.has(number)) {
-      const { merges } = tables[number];
-      cache.set(number, ranksOf(merges ? merges.split("\n").map((line) => line.split(" ")) : []));
-    }
+  const tableAt = (number) => {
+    if (!cache.has(number)) cache.set(number, readTable(tables[number]));
     return cache.get(number);
   };
-  const state = () => ({
-    table: Number(byId("table").value),
-    word: byId("word").value,
-    p: byId("p").valueAsNumber,
-    seed: byId("seed").valueAsNumber,
-    without: byId("without").checked,
-  });
+  const state = () => {
+    const [number, typed] = [Number(byId("table").value), byId("word").value];
+    const table = tableAt(number);
+    return {
+      number,
+      table,
+      typed,
+      word: table.hasCapitals ? typed : typed.toLowerCase(),
+      p: byId("p").valueAsNumber,
+      seed: byId("seed").valueAsNumber,
+      without: byId("without").checked,
+    };
+  };
 
   // A link shows the same thing: #explorer?word=unrelated&p=0.1&seed=1
-  const writeLink = ({ table, word, p, seed, without }) => {
-    const query = new URLSearchParams({ word, p, seed });
-    if (tables.length > 1) query.set("table", tables[table].title);
+  const writeLink = ({ table, typed, p, seed, without }) => {
+    const query = new URLSearchParams({ word: typed, p, seed });
+    if (tables.length > 1) query.set("table", table.title);
     if (without) query.set("plain", "1");
     history.replaceState(null, "", `#explorer?${query}`);
   };
@@ -402,15 +438,24 @@ const startExplorer = () => {
     return true;
   };
 
+  const showTable = ({ language, thing, ...table }) => {
+    byId("thing").textContent = thing === "phrase" ? "Phrase" : "Word";
+    byId("limits").textContent = limitsOf({ thing, ...table });
+    const places = [byId("word"), byId("plain"), byId("steps"), byId("segmentations").tBodies[0]];
+    for (const place of places) place.lang = language;
+  };
+
   let turn = 0;
   const show = async () => {
     const now = state();
     const mine = ++turn;
-    const problem = problemOf(now);
+    const problem = problemOf(now, now.table.thing);
+    showTable(now.table);
     byId("problem").textContent = problem;
+    byId("remarks").textContent = problem ? "" : remarksOf(now, now.table);
     byId("result").hidden = Boolean(problem);
     if (problem) return;
-    const ranks = ranksAt(now.table);
+    const { ranks } = now.table;
     byId("plain").textContent = written(plain(now.word, ranks));
     showSteps(now, ranks);
     const found = await distributionInSlices(now, ranks, () => mine !== turn);
@@ -421,7 +466,10 @@ const startExplorer = () => {
   const change = () => {
     show();
     clearTimeout(waiting);
-    waiting = setTimeout(() => problemOf(state()) || writeLink(state()), 200);
+    waiting = setTimeout(() => {
+      const now = state();
+      if (!problemOf(now, now.table.thing)) writeLink(now);
+    }, 200);
   };
   const follow = () => {
     if (!readLink()) return;
@@ -429,6 +477,13 @@ const startExplorer = () => {
     byId("explorer").scrollIntoView();
   };
 
+  // A table comes with its own example, unless something else was typed.
+  let example = tables[byId("table").value].example;
+  byId("table").addEventListener("input", () => {
+    const next = tables[byId("table").value].example;
+    if (byId("word").value === example) byId("word").value = next;
+    example = next;
+  });
   byId("slider").addEventListener("input", () => (byId("p").value = byId("slider").value));
   byId("p").addEventListener("input", () => (byId("slider").value = byId("p").value));
   byId("again").addEventListener("click", () => {

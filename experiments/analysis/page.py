@@ -1,6 +1,6 @@
 """The report as one HTML page that asks for nothing else: styles, scripts, figures and merge tables are in it. What
-it looks like is in page.html and page.css, what it does in the browser in page.js. Left out: what the parts are made
-of, and where the page is written.
+it looks like is in page.html, explorer.html and page.css, what it does in the browser in page.js. Left out: what the
+parts are made of, and where the page is written.
 
 Of Markdown it knows `code`, [links](https://...) and empty lines between paragraphs, and nothing more.
 """
@@ -15,11 +15,13 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from .document import Drawing, ReportPart, Section, Table
+from .document import Cell, Drawing, ReportPart, Section, Table
 from .drawing import svg
 
 TITLE = "BPE-dropout: what the paper says, and what was found"
 FOLDER = Path(__file__).parent
+WORD = "unrelated"  # what the explorer shows first
+PHRASES = {"ja": "どこに行っていたのですか", "zh": "我不知道你在说什么"}  # the same of languages without spaces
 
 
 @dataclass
@@ -29,6 +31,11 @@ class MergeTable:
 
     title: str
     pairs: list[tuple[str, str]]
+    language: str = "en"
+
+    @property
+    def example(self) -> str:
+        return PHRASES.get(self.language, WORD)
 
 
 def render(introduction: str, found: ReportPart | None, sections: list[Section], tables: list[MergeTable]) -> str:
@@ -54,6 +61,7 @@ def render(introduction: str, found: ReportPart | None, sections: list[Section],
         merges=merges_json(tables),
         pictures=pictures(parts),
         number_columns=number_columns,
+        missing_commands=missing_commands,
     )
     return page.lstrip()
 
@@ -90,13 +98,19 @@ def slug(text: str) -> str:
 
 
 def number_columns(table: Table) -> list[bool]:
-    """Which columns hold numbers, and so are flush right."""
+    """Which columns hold numbers, or will when they are run, and so are flush right."""
     places = range(1, len(table.columns))
-    return [False, *(any(is_number(row.cells[i].value, row.cells[i].verdict) for row in table.rows) for i in places)]
+    return [False, *(any(is_number(row.cells[i]) for row in table.rows) for i in places)]
 
 
-def is_number(value: float | None, verdict: str) -> bool:
-    return value is not None or bool(verdict)
+def is_number(cell: Cell) -> bool:
+    return cell.value is not None or bool(cell.command)
+
+
+def missing_commands(part: ReportPart) -> list[str]:
+    """The commands that run what was not run of tables of which something was; of the others a note says it."""
+    cells = [cell for table in part.tables if not table.is_papers_alone for row in table.rows for cell in row.cells]
+    return list(dict.fromkeys(cell.command for cell in cells if cell.command))
 
 
 # What is put into the page as it is.
@@ -112,8 +126,19 @@ def pictures(parts: list[ReportPart]) -> dict[int, Markup]:
         while prefix in taken:
             prefix, number = f"{name}-{number}", number + 1
         taken.add(prefix)
-        found[id(drawing)] = embed(svg(drawing.figure), prefix, drawing.caption)
+        if drawing.panels:
+            found[id(drawing)] = embed_panels(drawing, prefix)
+        else:
+            found[id(drawing)] = embed(svg(drawing.figure), prefix, drawing.caption)
     return found
+
+
+def embed_panels(drawing: Drawing, prefix: str) -> Markup:
+    made = []
+    for number, figure in enumerate(drawing.panels, 1):
+        label = f"{drawing.caption}: {figure.axes[0].get_title()}"
+        made.append(embed(svg(figure), f"{prefix}-panel-{number}", label))
+    return Markup("\n").join(made)
 
 
 def embed(picture: str, prefix: str, label: str) -> Markup:
@@ -138,6 +163,15 @@ def prefix_ids(tag: str, prefix: str) -> str:
 
 def merges_json(tables: list[MergeTable]) -> Markup:
     """One merge per line, as in a codes file: less than half of what lists of lists take."""
-    data = [{"title": table.title, "merges": "\n".join(map(" ".join, table.pairs))} for table in tables]
+    data = [
+        {
+            "title": table.title,
+            "language": table.language,
+            "example": table.example,
+            "thing": "phrase" if table.language in PHRASES else "word",
+            "merges": "\n".join(map(" ".join, table.pairs)),
+        }
+        for table in tables
+    ]
     # In a script element "<" could end it.
     return Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))

@@ -142,5 +142,6 @@ def merge_tables(results: Results, configs: Path, own: list[str]) -> list[page.M
     made = []
     for name in distinct(own or results.names("merges"), results):
         found = results.get(name, "merges") or {}
-        made.append(page.MergeTable(table_title(name, found, configs), list(codes_of(found).pairs)))
+        title = table_title(name, found, configs)
+        made.append(page.MergeTable(title, list(codes_of(found).pairs), found["language"]))
     return made

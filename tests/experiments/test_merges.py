@@ -9,7 +9,7 @@ import pytest
 from bpe_dropout import Codes, InputError, Segmenter
 from bpe_dropout.reference import candidates, distribution, merge_all, plain, spell, trace, trace_plain
 from experiments.analysis.drawing import GREEN, RED, svg
-from experiments.analysis.merges import build, codes_of, draw, read_choice
+from experiments.analysis.merges import build, codes_of, draw, read_choice, trace_panels
 from scripts.corpora import CONFIGS
 from scripts.paper import read_items
 
@@ -51,7 +51,7 @@ def texts(figure) -> dict[float, list[tuple[float, str]]]:
 
 
 def test_the_figure_shows_the_merges(codes):
-    figure = draw("unrelated", codes, 0.3, [4])
+    figure = draw("unrelated", codes, trace_panels("unrelated", codes, 0.3, [4]))
     left, right = figure.axes
     assert (left.get_title(), right.get_title()) == ("BPE", "BPE-dropout, seed 4")
     for axes, panel, steps in (
@@ -77,7 +77,7 @@ def test_the_figure_shows_the_merges(codes):
 
 def test_gaps_stand_where_nothing_can_be_merged():
     codes = Codes((("a", "b"),))
-    figure = draw("abc", codes, 0.0, [])
+    figure = draw("abc", codes, trace_panels("abc", codes, 0.0, []))
     (axes,) = figure.axes
     first, second = texts(axes).values()
     assert [one for _, one in sorted(first)] == ["a", "-", "b", "c"]
@@ -106,5 +106,8 @@ def test_the_merge_table_of_a_run(results, codes, monkeypatch):
     (drawing,) = part.drawings
     assert "“statements”" in drawing.caption
     assert "English of demo En-De, 2k pieces, 1200 merges" in drawing.caption
+    titles = ["BPE", *(f"BPE-dropout, seed {seed}" for seed in item.settings["seeds"])]
+    assert [axes.get_title() for axes in drawing.figure.axes] == titles
+    assert [[axes.get_title() for axes in panel.axes] for panel in drawing.panels] == [[title] for title in titles]
     found = results.get("demo.en-de.bpe.small.seed1", "merges")
     assert Segmenter(codes_of(found)).segment("statements") == Segmenter(codes).segment("statements")

@@ -11,9 +11,9 @@ import pytest
 
 from bpe_dropout import Codes
 from bpe_dropout.reference import distribution, plain, spell
-from experiments.analysis.document import Cell, Drawing, Finding, ReportPart, Row, Table
-from experiments.analysis.drawing import draw_steps, new_figure
-from experiments.analysis.page import TITLE, MergeTable, render
+from experiments.analysis.document import Cell, Drawing, Finding, ReportPart, Row, Section, Table
+from experiments.analysis.drawing import SIZE, draw_steps, new_figure
+from experiments.analysis.page import PHRASES, TITLE, MergeTable, render
 from scripts.corpora import ROOT
 from scripts.paper import read_items
 
@@ -38,6 +38,9 @@ FLAGS = [
     "--force-prefers-reduced-motion",  # what scrolls smoothly cannot be clicked yet
 ]
 SMALL = 150  # merges of the second table
+# As merges of Japanese are: of phrases, which have no spaces between words.
+JAPANESE = Codes((("で", "す</w>"), ("い", "る</w>"), ("猫", "が"), ("好", "き"), ("好き", "です</w>"), ("が", "好")))
+PHRASE = "猫が好きです"
 
 
 def needed(name: str) -> str:
@@ -64,9 +67,11 @@ def address(codes: Codes, tmp_path_factory: pytest.TempPathFactory) -> str:
     tables = [
         MergeTable("English & more", list(codes.pairs)),
         MergeTable("few </script> merges", list(codes.pairs[:SMALL])),
+        MergeTable("Japanese", list(JAPANESE.pairs), "ja"),
     ]
     path: Path = tmp_path_factory.mktemp("page") / "page.html"
-    path.write_text(render(build_parts(), tables, "Of 8 numbers <2> agree; see `make list`."), "utf-8")
+    introduction = "Of [a paper](https://example.org/paper), <2> claims; see `make list`."
+    path.write_text(render(introduction, build_found(), build_sections(), tables), "utf-8")
     return path.as_uri()
 
 
@@ -82,16 +87,30 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     browser.execute_script("localStorage.clear()")
 
 
-def build_parts() -> list[ReportPart]:
+def build_found() -> ReportPart:
+    rows = [
+        Row([Cell("BPE-dropout is best."), Cell("+0.6 to +1.5"), Cell("+1.8"), Cell(verdict="reproduced")]),
+        Row([Cell("It is faster."), Cell("–"), Cell("0.1"), Cell(verdict="not reproduced")]),
+        Row([Cell("p = 0.1 is best."), Cell("–"), Cell("–"), Cell(verdict="undecided", spread="1 of 3 seeds")]),
+        Row([Cell("It is red."), Cell("–"), Cell("–"), Cell(verdict="not run")]),
+    ]
+    columns = ["what the paper says", "the paper's numbers", "the study's", "verdict"]
+    title = "What was found"
+    return ReportPart("claims", title, "", "Of 4 claims.", [Table("table-claims", title, columns, rows)])
+
+
+def build_sections() -> list[Section]:
     def ran(text: str, paper: str, difference: str, verdict: str, best: bool = False) -> Cell:
-        return Cell(text, float(text), best, paper, not best, difference, verdict)
+        cell = Cell(text, float(text), paper=paper, difference=difference, verdict=verdict)
+        cell.best, cell.paper_best = best, not best
+        return cell
 
     def missing(paper: str, run: str) -> Cell:
         return Cell(paper=paper, verdict="not run", command=f"make {run}")
 
     table = Table(
         "table-main",
-        "Main results <b>",
+        "Of <b>",
         ["", "BPE", "system"],
         [
             Row([Cell("En-Vi"), ran("31.78", "31.78", "+0.00", "agrees", best=True), Cell("b 10")], "IWSLT15"),
@@ -102,7 +121,21 @@ def build_parts() -> list[ReportPart]:
         ],
         notes=["Bold is `best`."],
     )
-    wide = Table("table-wide", "A wide table", [f"a long title {i}" for i in range(12)], [Row([Cell("1", 1.0)] * 12)])
+    alone = Table(
+        "table-alone",
+        "Times",
+        ["", "BPE", "BPE-dropout", "difference"],
+        [
+            Row([Cell("En-De"), missing("27.41", "en-de"), missing("28.01", "de"), Cell(paper="+0.60", value=0.6)]),
+            Row([Cell("De-En"), missing("32.69", "de-en"), Cell("–"), Cell()]),
+        ],
+    )
+    wide = Table(
+        "table-wide",
+        "A wide table",
+        [f"a long title {i}" for i in range(12)],
+        [Row([Cell("1", 1.0)] * 12)],
+    )
     main = ReportPart(
         "table-main",
         "Main results",
@@ -110,19 +143,33 @@ def build_parts() -> list[ReportPart]:
         "One paragraph.\n\nAnother, with `code`.",
         [table, wide],
         [
-            Finding("BPE-dropout is best.", "holds"),
-            Finding("Not so.", "does not hold", "our runs"),
-            Finding("?", "not run"),
+            Finding("best", "BPE-dropout is best.", "reproduced", numbers="+0.60"),
+            Finding("so", "Not so.", "undecided", "not significant", "+0.20"),
+            Finding("what", "?", "not run"),
         ],
         ["A note."],
         "make fill-table-main",
     )
     drawings: list[Table | Drawing] = [Drawing("figure", f"A curve & {i}", draw()) for i in range(2)]
-    return [main, ReportPart("lengths", "Lengths", "Section 5.5, Figure 4", "Two drawings of one name.", drawings)]
+    drawings.append(Drawing("figure", "Three panels", draw(), [draw(f"panel {i}") for i in range(3)]))
+    lengths = ReportPart("lengths", "Lengths", "Section 5.5, Figure 4", "Drawings of one name.", drawings)
+    unrun = ReportPart("table-time", "Times", "Table 4", "", [alone], [Finding("slow", "It is slow.", "not run")])
+    unrun.fill = "make fill-table-time"
+    return [
+        Section("The study", "A text.\n\nAnother.", [lengths]),
+        Section("The paper's own", "Of GPUs.", [main, unrun]),
+    ]
 
 
-def draw() -> Any:
-    figure, (axes,) = new_figure()
+def symbols(page: Any, selector: str) -> list[str]:
+    """Of badges."""
+    script = "return [...document.querySelectorAll(arguments[0])].map(e => getComputedStyle(e, '::before').content[1])"
+    return list(page.execute_script(script, selector))
+
+
+def draw(title: str = "") -> Any:
+    figure, (axes,) = new_figure((2.5, 2.0) if title else SIZE)
+    axes.set_title(title)
     draw_steps(axes, {1: 2, 2: 5, 3: 1}, "BPE", "#0072b2", "lengths-bpe")
     return figure
 
@@ -168,6 +215,8 @@ class Addresses(HTMLParser):
         for name, value in attributes:
             if name == "id":
                 self.ids.append(value or "")
+            if tag == "a" and (value or "").startswith("https://"):  # a link asks for nothing until it is followed
+                continue
             if name in ("src", "href", "xlink:href", "action", "data", "poster", "srcset"):
                 self.references.append(value or "")
 
@@ -199,54 +248,120 @@ def test_document(page: Any) -> None:
     assert page.title == TITLE
     assert find(page, "html")[0].get_attribute("lang") == "en"
     assert texts(page, "h1") == [TITLE]
-    assert texts(page, ".summary") == ["Of 8 numbers <2> agree; see make list."]
-    contents = texts(page, "nav li")
-    assert contents == [
-        "Main results\nSection 5.1, Table 2",
-        "Lengths\nSection 5.5, Figure 4",
+    assert texts(page, ".summary") == ["Of a paper, <2> claims; see make list."]
+    assert find(page, ".summary a")[0].get_attribute("href") == "https://example.org/paper"
+    assert texts(page, "nav li") == [
+        "What was found",
         "Try it: one word\nSection 3, Algorithm 1",
+        "The study",
+        "Lengths\nSection 5.5, Figure 4",
+        "The paper's own",
+        "Main results\nSection 5.1, Table 2",
+        "Times\nTable 4",
     ]
+    ids = [one.get_attribute("id") for one in find(page, "main section")]
+    assert ids == ["claims", "explorer", "lengths", "table-main", "table-time"]
+    assert texts(page, "main h2") == ["What was found", "Try it: one word", "The study", "The paper's own"]
+    assert texts(page, "h3.title") == ["Lengths", "Main results", "Times"]
+    assert texts(page, "div.section p") == ["A text.", "Another.", "Of GPUs."]
     assert texts(page, "#table-main > p")[:3] == ["Section 5.1, Table 2", "One paragraph.", "Another, with code."]
     assert "make report" in find(page, "footer")[0].text
 
 
 def test_drawings(page: Any) -> None:
-    drawings = find(page, "#lengths svg[role=img]")
+    drawings = find(page, "#lengths .scroll svg[role=img]")
     assert [drawing.get_attribute("aria-label") for drawing in drawings] == ["A curve & 0", "A curve & 1"]
     widths = [drawing.size["width"] for drawing in drawings]
     assert all(300 < width <= 615 for width in widths)  # 6.4 inches
     assert all(path.size["width"] > 50 for path in find(page, "#figure-lengths-bpe path, #figure-2-lengths-bpe path"))
 
 
+def set_width(page: Any, width: int) -> None:
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+@pytest.mark.parametrize(("width", "columns"), [(360, 1), (430, 1), (1280, 3)])
+def test_panels_are_below_each_other_on_a_phone(page: Any, width: int, columns: int) -> None:
+    set_width(page, width)
+    panels = find(page, "#lengths .panels svg[role=img]")
+    labels = [panel.get_attribute("aria-label") for panel in panels]
+    assert labels == [f"Three panels: panel {i}" for i in range(3)]
+    assert len({round(panel.rect["x"]) for panel in panels}) == columns
+    assert len({round(panel.rect["y"]) for panel in panels}) == 4 - columns
+    # Text has 9 points, of which a point is 4/3 pixels where a drawing has its own width, 2.5 inches.
+    assert all(9 * 4 / 3 * panel.rect["width"] / 240 > (10 if columns == 1 else 8) for panel in panels)
+    right = page.execute_script("return document.documentElement.clientWidth")
+    assert all(panel.rect["x"] + panel.rect["width"] <= right for panel in panels)
+
+
 def test_cells(page: Any) -> None:
     cells = find(page, "[data-name=table-main] td.number")
     assert [cell.text for cell in cells] == [
         "31.78\npaper 31.78 +0.00\nagrees",
-        "paper 30.83\nnot run",
+        "○\npaper 30.83",
         "9.50\npaper 9.90 -0.40\nnear",
         "40.00\npaper 35.50 +4.50\ndiffers",
-        "not run",
+        "○",
     ]
+    marks = find(page, "[data-name=table-main] .missing")
+    assert [mark.get_attribute("aria-label") for mark in marks] == ["not run"] * 2
     assert [cell.get_attribute("title") for cell in cells] == ["", "make vi-en", "", "", "make vi-en"]
     assert texts(page, "[data-name=table-main] .ours strong") == ["31.78"]
     assert texts(page, "[data-name=table-main] .beside strong") == ["9.90", "35.50"]
     assert [row.tag_name for row in find(page, "[data-name=table-main] [scope=row]")] == ["th"] * 5
-    assert texts(page, "[data-name=table-main] figcaption, [data-name=table-main] .note") == [
-        "Main results <b>",
-        "Bold is best.",
+    captions = texts(page, "[data-name=table-main] figcaption, [data-name=table-main] .note")
+    assert captions == ["Of <b>", "Bold is best."]
+    assert symbols(page, "#table-main td .badge") == ["✓", "≈", "✗"]
+
+
+def test_the_papers_numbers_alone(page: Any) -> None:
+    """Upright, as numbers of ours are, without a mark in each cell: one line says what it takes to run them."""
+    cells = find(page, "[data-name=table-alone] td")
+    assert [cell.text for cell in cells] == ["27.41", "28.01", "+0.60", "32.69", "–", ""]
+    look = "const style = getComputedStyle(arguments[0]); return [style.fontStyle, style.color, style.fontSize]"
+    theirs = find(page, "[data-name=table-alone] td .ours")[0]
+    ours = find(page, "[data-name=table-main] td .ours")[0]
+    assert page.execute_script(look, theirs) == page.execute_script(look, ours)
+    assert find(page, "[data-name=table-alone] :is(.badge, .missing, .beside)") == []
+    assert [cell.get_attribute("title") for cell in cells[:2]] == ["make en-de", "make de"]
+    (note,) = texts(page, "[data-name=table-alone] .note")
+    assert note == "The paper's numbers. Ours need its corpora and a GPU: make fill-table-time Copy"
+    assert find(page, "#table-time :is(details, .findings)") == []
+
+
+def test_what_was_found(page: Any) -> None:
+    """Words are flush left, and a verdict is said in words, also that nothing was run."""
+    assert [cell.text for cell in find(page, "#claims td:last-child")] == [
+        "reproduced",
+        "not reproduced",
+        "undecided\n1 of 3 seeds",
+        "not run",
     ]
-    symbols = "return [...document.querySelectorAll('td .badge')].map(e => getComputedStyle(e, '::before').content[1])"
-    assert page.execute_script(symbols) == ["✓", "○", "≈", "✗", "○"]
+    symbols = (
+        "return [...document.querySelectorAll('#claims .badge')].map(e => getComputedStyle(e, '::before').content[1])"
+    )
+    assert page.execute_script(symbols) == ["✓", "✗", "?", "○"]
+    assert find(page, "#claims td.number") == []
+    assert texts(page, "#claims :is(.where, details, figcaption)") == []
+
+
+def test_titles_are_there_once(page: Any) -> None:
+    seen = find(page, "main")[0].text.split("\n")
+    for title in ("What was found", "Main results", "Section 5.1, Table 2", "Times", "The study"):
+        assert seen.count(title) == 1, title
+    assert find(page, "[data-name=table-alone] .scroll")[0].get_attribute("aria-label") == "Times"
+    assert texts(page, "[data-name=table-wide] figcaption") == ["A wide table"]
 
 
 def test_findings_and_commands(page: Any) -> None:
     assert [item.text.split("\n") for item in find(page, ".findings li")] == [
-        ["holds", "BPE-dropout is best."],
-        ["does not hold", "Not so. (our runs)"],
+        ["reproduced", "BPE-dropout is best. (+0.60)"],
+        ["undecided", "Not so. (not significant; +0.20)"],
         ["not run", "?"],
     ]
     details = find(page, "details")
-    assert [one.text for one in details] == ["2 cells were not run"]
+    assert [one.text for one in details] == ["○ Not run: 1"]
     details[0].find_element(By.TAG_NAME, "summary").click()
     assert texts(page, "details code") == ["make fill-table-main", "make vi-en"]
     page.execute_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
@@ -359,8 +474,7 @@ def test_contrast(page: Any, scheme: str) -> None:
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_is_wider_than_the_window(page: Any, width: int) -> None:
-    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    set_width(page, width)
     page.execute_script("document.querySelectorAll('details').forEach(one => one.open = true)")
     type_into(page, "word", "unrelated" * 5)
     assert page.execute_script("return document.scrollingElement.scrollWidth") <= width
@@ -378,12 +492,34 @@ def test_print(page: Any) -> None:
     assert texts(page, "#plain") != []
 
 
+def test_print_shows_all_rows(page: Any) -> None:
+    settled(page, "unrelated")
+    visible = """
+        const rows = document.querySelectorAll("#segmentations tr, .sortable tbody tr, details p, details li");
+        return [...rows].map((row) => row.checkVisibility());
+    """
+    on_screen = page.execute_script(visible)
+    assert len(on_screen) > 60
+    assert not all(on_screen), "what is closed does not show on a screen"
+    emulate(page, "print")
+    assert all(page.execute_script(visible))
+    # What scrolls, or is cut off at the edge of a box.
+    hidden = page.execute_script("""
+        return [...document.querySelectorAll("main *:not(svg, svg *, .unseen)")].filter((element) => {
+          const { overflowX, overflowY } = getComputedStyle(element);
+          const cut = element.scrollHeight > element.clientHeight + 1 || element.scrollWidth > element.clientWidth + 1;
+          return cut && (overflowX !== "visible" || overflowY !== "visible");
+        }).map((element) => element.outerHTML.slice(0, 80));
+    """)
+    assert hidden == []
+
+
 def test_without_javascript(page: Any, address: str) -> None:
     page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         page.refresh()
         assert "31.78" in find(page, "[data-name=table-main]")[0].text
-        assert len(texts(page, "#table-main h2, #lengths svg")) == 3
+        assert len(texts(page, "#table-main .title, #lengths .scroll svg")) == 3
         assert texts(page, "form, #result, button") == []
     finally:
         page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
@@ -413,6 +549,15 @@ def test_distribution_is_the_reference(page: Any, codes: Codes) -> None:
         "return arguments[1].map(word => bpeDropout.plain(arguments[0], word))", own.pairs, WORDS
     )
     assert [tuple(pieces) for pieces in plains] == [spell(plain(word, own), own) for word in WORDS]
+
+
+def test_distribution_of_japanese_is_the_reference(page: Any) -> None:
+    computed = page.execute_script(
+        "return bpeDropout.distribution(arguments[0], arguments[1], 0.6)", JAPANESE.pairs, PHRASE
+    )
+    expected = distribution(PHRASE, JAPANESE, 0.6)
+    assert {tuple(pieces): value for pieces, value in computed} == pytest.approx(expected, rel=0, abs=1e-12)
+    assert len(expected) > 5
 
 
 def test_samples_have_the_distribution(page: Any, codes: Codes) -> None:
@@ -585,6 +730,71 @@ def test_errors_are_sentences(page: Any) -> None:
     assert texts(page, "#segmentations") != []
 
 
+def choose(page: Any, table: int) -> None:
+    field = page.find_element(By.ID, "table")
+    field.send_keys(Keys.HOME, *[Keys.ARROW_DOWN] * table)
+
+
+def test_japanese(page: Any) -> None:
+    settled(page, "unrelated")
+    choose(page, 2)
+    field = page.find_element(By.ID, "word")
+    assert field.get_property("value") == PHRASES["ja"], "a table comes with its example"
+    assert field.get_attribute("lang") == "ja"
+    assert texts(page, "#thing") == ["Phrase"]
+    assert texts(page, "#limits")[0].startswith("This language has no spaces: what BPE segments is a phrase")
+    type_into(page, "word", PHRASE)
+    settled(page, PHRASE)
+    assert texts(page, "#plain") == ["@@ ".join(spell(plain(PHRASE, JAPANESE), JAPANESE))] == ["猫が@@ 好きです"]
+    assert texts(page, "#remarks") == []
+    type_into(page, "word", "猫が 好き")
+    assert texts(page, "#problem") == ["There is white space in the phrase; BPE segments one word at a time."]
+    type_into(page, "word", "猫がX好きです。")
+    assert texts(page, "#remarks") == [
+        "“猫がX好きです。” is lowercased, as the text of these merges was. "
+        "No merge of this table has “x”, “。”: they are never merged, and stay single."
+    ]
+    choose(page, 0)
+    assert field.get_property("value") == "猫がX好きです。", "what was typed stays"
+    assert texts(page, "#thing") == ["Word"]
+
+
+def test_capitals_are_lowercased(page: Any, codes: Codes) -> None:
+    assert all(pair == (pair[0].lower(), pair[1].lower()) for pair in codes.pairs)
+    assert "capitals are lowercased" in texts(page, "#limits")[0]
+    type_into(page, "word", "StatementS")
+    settled(page, "statements")
+    assert texts(page, "#plain") == ["@@ ".join(spell(plain("statements", codes), codes))]
+    assert texts(page, "#remarks") == ["“StatementS” is lowercased, as the text of these merges was."]
+    assert find(page, "#drawn")[0].text.startswith("“statements”")
+    wait(page, lambda: "word=StatementS" in page.current_url)
+    type_into(page, "word", "statements")
+    assert texts(page, "#remarks") == []
+
+
+def test_capitals_of_a_table_that_has_them(page: Any, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    tables = [MergeTable("German", [("H", "a"), ("Ha", "us</w>"), ("u", "s</w>"), ("h", "a")], "de")]
+    path.write_text(render("Nothing.", None, [], tables), "utf-8")
+    page.get(path.as_uri())
+    assert "lowercase" not in texts(page, "#limits")[0]
+    type_into(page, "word", "Haus")
+    settled(page, "Haus")
+    assert texts(page, "#plain") == ["Haus"]
+    assert texts(page, "#remarks") == []
+    type_into(page, "word", "hauS")
+    assert texts(page, "#plain") == ["ha@@ u@@ S"]
+    assert texts(page, "#remarks") == ["No merge of this table has “S”: it is never merged, and stays single."]
+
+
+def test_the_explorer_says_what_it_cannot_do(page: Any) -> None:
+    assert texts(page, "#limits") == [
+        "One word at a time, of at most 100 characters. Very long ones have too many segmentations to list (more than "
+        "200,000 states on the way to them): of these only draws are shown. Nothing is tokenized: punctuation that you "
+        "type is part of the word. The merges are of lowercased text, so capitals are lowercased."
+    ]
+
+
 def test_too_long_to_enumerate(page: Any) -> None:
     word = "unrelated" * 6
     type_into(page, "word", word)
@@ -596,19 +806,22 @@ def test_too_long_to_enumerate(page: Any) -> None:
 
 def test_no_explorer_without_merges(page: Any, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    path.write_text(render(build_parts()[:1], [], "Nothing."), "utf-8")
+    path.write_text(render("Nothing.", None, [Section("", "", build_sections()[0].parts)], []), "utf-8")
     page.get(path.as_uri())
-    assert find(page, "#explorer, #merges") == []
-    assert texts(page, "nav li") == ["Main results\nSection 5.1, Table 2"]
+    assert find(page, "#explorer, #merges, div.section") == []
+    assert texts(page, "nav li") == ["Lengths\nSection 5.5, Figure 4"]
+    assert texts(page, "h2.title") == ["Lengths"]
 
 
 def test_the_report_that_is_committed(page: Any) -> None:
     """Every part of it, in the browser; the fixture sees that its console stays empty."""
     report = ROOT / "experiments" / "report" / "index.html"
     page.get(report.as_uri())
-    assert [section.get_attribute("id") for section in find(page, "main section[id]")] == [*read_items(), "explorer"]
-    figures = [name for name in read_items() if name.startswith("figure-")]
-    assert all(find(page, f"#{name} svg[role=img]") for name in figures)
+    ids = {section.get_attribute("id") for section in find(page, "main section")}
+    assert {"claims", "explorer"} < ids <= {"claims", "explorer", *read_items()}
+    figures = [path.stem for path in (report.parent / "figures").glob("*.svg")]
+    assert figures
+    assert all(find(page, f"[data-name='{name}'] svg[role=img]") for name in figures)
     settled(page, "unrelated")
     assert sum(float(text) for text in texts(page, "#explorer td.number") if re.fullmatch(r"0\.\d+", text)) <= 1.0001
     page.set_window_size(400, 800)
