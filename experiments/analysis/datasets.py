@@ -57,6 +57,7 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Report
     rows = [row_of(corpora[name], counted.get(name, {}), agreement, configs) for name in shown]
     part.blocks.append(table_of(item.name, item.title, shown, rows, ceilings))
     part.fill = f"make fill-{item.name}" if part.missing and not own else ""
+    part.needs = "its corpora"
     return part
 
 

@@ -113,6 +113,8 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Report
         add_grid(part, item, grid, results)
     if any(None in entry.values for entry in grid.entries):
         part.fill = f"make fill-{item.name}"
+    if item.measure and not MEASURES[item.measure].model:
+        part.needs = "its corpora"
     return part
 
 

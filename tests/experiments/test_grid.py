@@ -540,6 +540,21 @@ def test_markdown_and_latex(results):
     assert tex.count("{") == tex.count("}")
 
 
+def test_a_table_of_which_nothing_was_run_has_the_papers_numbers(results):
+    part = show("table-main", results)
+    (table,) = part.tables
+    assert table.is_papers_alone
+    assert (part.fill, part.needs) == ("make fill-table-main", "its corpora and a GPU")
+    tex = latex.render_table(table)
+    assert r"En-Vi & 31.78 & 32.43 & \textbf{33.27} \\" in tex
+    assert "The numbers are those of Provilkov et al. (2020)." in tex
+    assert show("table-datasets", results).needs == "its corpora", "nothing is trained to count text"
+    results.add("iwslt15.en-vi.bpe.base.seed1", bleu=31.5)
+    assert not show("table-main", type(results)(results.folder)).tables[0].is_papers_alone
+    verdicts = Table("table-x", "x", ["", "verdict"], [Row([Cell("x"), Cell(verdict="not run")])])
+    assert not verdicts.is_papers_alone, "it has no number of the paper"
+
+
 def test_long_text_is_broken_into_lines():
     table = Table("table-x", "x", ["", "a", "b"], [Row([Cell("x"), Cell("long " * 20), Cell("1")])])
     assert r"\begin{tabular}{lp{0.80\textwidth}c}" in latex.render_table(table)

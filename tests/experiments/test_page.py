@@ -346,6 +346,21 @@ def test_what_was_found(page: Any) -> None:
     assert texts(page, "#claims :is(.where, details, figcaption)") == []
 
 
+def test_what_was_found_is_read_row_by_row_on_a_phone(page: Any) -> None:
+    set_width(page, 360)
+    box = find(page, "#claims .scroll")[0]
+    assert page.execute_script("return arguments[0].scrollWidth <= arguments[0].clientWidth", box)
+    cells = find(page, "#claims tbody tr:first-child > *")
+    assert [cell.text for cell in cells] == ["BPE-dropout is best.", "+0.6 to +1.5", "+1.8", "reproduced"]
+    assert len({cell.rect["y"] for cell in cells}) == 4
+    label = "return getComputedStyle(arguments[0], '::before').content"
+    assert [page.execute_script(label, cell) for cell in cells[1:]] == [
+        f'"{title}"' for title in ("the paper's numbers", "the study's", "verdict")
+    ]
+    verdict = cells[-1].find_element(By.CSS_SELECTOR, ".badge")
+    assert verdict.rect["x"] - cells[-1].rect["x"] > 100, "beside its label"
+
+
 def test_titles_are_there_once(page: Any) -> None:
     seen = find(page, "main")[0].text.split("\n")
     for title in ("What was found", "Main results", "Section 5.1, Table 2", "Times", "The study"):
