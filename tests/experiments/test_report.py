@@ -77,9 +77,11 @@ def test_it_begins_with_what_was_found(report):
     text = (report / "README.md").read_text()
     claims = [claim for item in read_items().values() if item.is_study for claim in item.claims]
     table = text[text.index("## What was found") : text.index("- The study")]
+    rows = [line for line in table.split("\n") if line.startswith("| ")][2:]
+    found = [row.split(" | ")[-1].split(" (")[0].removesuffix(" |") for row in rows]
+    assert found == sorted(found, key=VERDICTS.index), "what was run comes first"
     for claim in claims:
-        (row,) = (line for line in table.split("\n") if line.startswith(f"| {claim.text} |"))
-        assert row.split(" | ")[-1].split(" (")[0].removesuffix(" |") in VERDICTS
+        assert sum(row.startswith(f"| {claim.text} |") for row in rows) == 1
     assert f"Of {len(claims)} claims: " in table
     assert text.index("\n## The study") < text.index("\n## The paper's tables")
 
