@@ -1,6 +1,7 @@
 """The report: the command, what it writes, and that the one that is committed is what the command makes."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -142,4 +143,11 @@ def test_results_were_made_by_the_command_that_they_name():
         record = json.loads(path.read_text())
         assert record["command"] == f"make {path.parent.name}.{path.stem}"
         assert resolve(record["command"].removeprefix("make "), [], CONFIGS, 1).measures
-        assert record["versions"]["commit"]
+
+
+def test_results_were_made_by_code_that_is_committed():
+    """A record names its commit; one that was made with changes of one's own says so."""
+    for path in RESULTS.glob("**/*.json"):
+        record = json.loads(path.read_text())
+        if "comparisons" not in path.parts:
+            assert re.fullmatch("[0-9a-f]{7,40}", record["versions"]["commit"]), path
