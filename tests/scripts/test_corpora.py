@@ -97,7 +97,7 @@ def test_vocabulary_and_p_belong_to_the_language():
 
 def test_all_corpora_that_are_promised():
     expected = {"iwslt15": "vi zh", "iwslt17": "fr ar", "wmt14": "de fr", "aspec": "ja", "multi30k": "de fr"}
-    expected |= {"software": "de fr vi ar zh ja", "demo": "fr"}
+    expected |= {"software": "de fr vi ar zh ja", "tatoeba": "ja", "demo": "fr"}
     assert sorted(read_corpora()) == sorted(f"{name}.en-{one}" for name, of in expected.items() for one in of.split())
 
 
