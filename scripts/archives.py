@@ -13,7 +13,9 @@ import bz2
 import contextlib
 import gzip
 import lzma
+import shutil
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -89,7 +91,8 @@ class Layers:
             if entry.isfile() and parts == inner[: len(parts)]:
                 opened = tar.extractfile(entry)
                 assert opened is not None
-                return self.descend(opened, entry.name, inner[len(parts) :], outer)
+                file = self.copy(opened) if entry.name.endswith(ZIP) else opened
+                return self.descend(file, entry.name, inner[len(parts) :], outer)
         raise InputError(f"{outer} holds no {'/'.join(inner)}")
 
     def decompressed(self, file: Any) -> IO[bytes]:
@@ -100,6 +103,12 @@ class Layers:
                 return self.add(opener(file))
         content: IO[bytes] = file
         return content
+
+    def copy(self, file: IO[bytes]) -> IO[bytes]:
+        """On the disk: a zip file's names are at its end, and a tar is read as it comes."""
+        copied = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        shutil.copyfileobj(file, copied)
+        return copied
 
     def add(self, compressed: Any) -> IO[bytes]:
         self._compressed.append(self._stack.enter_context(compressed))

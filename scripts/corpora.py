@@ -29,13 +29,13 @@ from bpe_dropout import InputError
 from bpe_dropout.errors import check_dropout
 
 from .readers import READERS
-from .settings import Node, Positive, at, convert, load, named
+from .settings import Node, Positive, Share, at, convert, load, named
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = ROOT / "configs"
 NAME = re.compile(r"[a-z0-9]+\.[a-z]+-[a-z]+")
 SPLITS = ("train", "valid", "test")
-PART_SETTINGS = ("format", "pairs", "paper", "tokenized")
+PART_SETTINGS = ("format", "pairs", "paper", "tokenized", "shortest")
 TOKENIZATIONS = ("13a", "zh", "char", "intl", "ja-mecab", "ko-mecab", "none")
 
 
@@ -82,6 +82,7 @@ class SourceFiles:
     pairs: Positive | None = None
     paper: Positive | None = None  # what the paper counts, where that is another number
     tokenized: bool = False  # the source has tokenized it, as Moses does: it is detokenized when it is read
+    shortest: Positive = 1  # in words: pairs with a shorter side are left out
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class Held:
     valid: Positive
     test: Positive
     seed: int = 1
+    overlap: Share | None = None  # training sentences that share so much with one of these are left out
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ class Experiment:
     name: str = ""
     subset: str = ""
     cased: bool = False
+    testsets: list[str] = field(default_factory=lambda: ["test"])  # what they are compared on, of configs/testsets
+    note: str = ""  # what to read from the result: shown below it
 
 
 @dataclass(frozen=True)
@@ -256,6 +260,11 @@ def check_experiments(content: Node, corpus: CorpusConfig, configs: Path) -> Non
                 raise InputError("an experiment has at least one method")
         with at(node.place_of("model")):
             named(configs / "models", experiment.model)
+        with at(node.place_of("testsets")):
+            for testset in node.get("testsets", ()):
+                named(configs / "testsets", testset)
+            if not experiment.testsets or len(set(experiment.testsets)) < len(experiment.testsets):
+                raise InputError("an experiment has at least one test set, and none twice")
         with at(node.place_of("subset")):
             if experiment.subset and experiment.subset not in corpus.subsets:
                 raise InputError(f"{experiment.subset} is not under `subsets`")

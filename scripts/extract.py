@@ -9,9 +9,12 @@ A part that its source has tokenized with Moses (`tokenized`) is detokenized, so
 on, also what is held out of it. (Stanford's copy of IWSLT15, tokenized again, is what it was except for 5 of 7642
 lines, and the full stop at the end of lines such as "in the U.S.")
 
+Pairs with a side of fewer words than a part's `shortest` are left out of it.
+
 Where a corpus has no dev and test of its own (`held_out`), they are taken out of its text: sentences are compared by
 their letters and digits alone, on the first language's side, so no dev or test sentence is in the training text with
-other capitals or another full stop.
+other capitals or another full stop. With `overlap: 0.5`, near-duplicates are left out of the training text, too: those
+that share half of their words or more with a dev or test sentence (twice the words in common, of the words of both).
 """
 
 from __future__ import annotations
@@ -19,8 +22,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import numpy as np
 
 from bpe_dropout import InputError
 from bpe_dropout.data import moses
@@ -67,7 +73,8 @@ def read_split(corpus: CorpusConfig, split: str, downloads: Path) -> Iterator[Pa
             found += 1
             if found % 1000 == 0:
                 report.show(f"{corpus.name} {split}: read {total + found} pairs")
-            yield pair
+            if part.shortest == 1 or all(len(text.split()) >= part.shortest for text in pair):
+                yield pair
         total += found
         if part.pairs is not None and found != part.pairs:
             raise InputError(
@@ -137,7 +144,44 @@ def hold_out(pairs: list[Pair], held: Held) -> tuple[list[Pair], list[Pair], lis
     test, valid = keys[: held.test], keys[held.test : held.test + held.valid]
     out = {*test, *valid}
     train = [pair for pair in pairs if key_of(pair[0]) not in out]
+    if held.overlap is not None:
+        overlap = highest_overlaps([pair[0] for pair in train], [first[key][0] for key in (*test, *valid)])
+        train = [pair for pair, found in zip(train, overlap, strict=True) if found < held.overlap]
     return train, [first[key] for key in valid], [first[key] for key in test]
+
+
+def highest_overlaps(texts: list[str], others: list[str]) -> list[float]:
+    """For each text, how much it shares with the one of the others that is most like it: twice the words in common, of
+    the words of both. A word that is twice in both is shared twice.
+
+    >>> highest_overlaps(["Close the window!", "Open it."], ["Open the window.", "Do not."])
+    [0.6666666666666666, 0.4]
+    """
+    numbers: dict[tuple[str, int], int] = {}
+    words = [[numbers.setdefault(word, len(numbers)) for word in words_of(text)] for text in others]
+    lengths = np.array([len(one) for one in words])
+    has = np.zeros((len(numbers), len(others)), dtype=np.int16)  # by word and sentence
+    for column, one in enumerate(words):
+        has[one, column] = 1
+    highest = []
+    for text in texts:
+        all_words = words_of(text)
+        common = has[[numbers[word] for word in all_words if word in numbers]].sum(axis=0)
+        highest.append(float((2 * common / np.maximum(1, lengths + len(all_words))).max()))
+    return highest
+
+
+def words_of(text: str) -> list[tuple[str, int]]:
+    """
+    >>> words_of("The more, the merrier.")
+    [('the', 1), ('more', 1), ('the', 2), ('merrier', 1)]
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for word in re.findall(r"\w+", text.casefold()):
+        seen[word] += 1
+        found.append((word, seen[word]))
+    return found
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ wit3-tags  TED talks for training: lines as above, between lines of metadata, wh
 wit3-xml   TED talks for development and test: <seg id="1"> text </seg>
 sgm        WMT's test sets: the same in SGML, without a header
 aspec      one file, fields between |||: the last two are Japanese and English
+tabs       one file, fields between tabs; `columns` names them
 gettext    catalogues of software translations inside wheels; English is the message
 
 A reader yields pairs as they are in the source: one sentence per line, white space at the ends removed. Lines end at
@@ -122,6 +123,31 @@ class Aspec(Reader):
             yield text[pair[0]], text[pair[1]]
 
 
+class Tabs(Reader):
+    """Columns of a file, which are named in their order: [en, fr], or [number, en, fr]. What follows is not read."""
+
+    def check(self, files: dict[str, Any], pair: Pair, place: str) -> None:
+        columns = files.get("columns")
+        named = isinstance(columns, list) and all(columns.count(language) == 1 for language in pair)
+        if sorted(files) != ["columns", "file"] or not isinstance(files["file"], str) or not named:
+            raise InputError(f"{place}: tabs wants file: NAME and columns: [{', '.join(pair)}], in the file's order")
+
+    def names(self, files: dict[str, Any]) -> list[str]:
+        return [files["file"]]
+
+    def read(self, folder: Path, files: dict[str, Any], pair: Pair) -> Iterator[Pair]:
+        path, columns = folder / files["file"], files["columns"]
+        first, second = (columns.index(language) for language in pair)
+        for number, line in enumerate(read_whole_lines(path), 1):
+            fields = line.split("\t")
+            if len(fields) < len(columns):
+                raise InputError(
+                    f"{path}, line {number}: expected {len(columns)} fields between tabs, {', '.join(columns)}, and "
+                    f"there are {len(fields)}"
+                )
+            yield clean(fields[first]), clean(fields[second])
+
+
 class Gettext(Reader):
     """Wheels, and the names that the language has in them, such as zh_Hans and zh_CN."""
 
@@ -201,6 +227,7 @@ READERS: dict[str, Reader] = {
     "wit3-xml": Segments(),
     "sgm": Segments(),
     "aspec": Aspec(),
+    "tabs": Tabs(),
     "gettext": Gettext(),
 }
 
@@ -210,6 +237,10 @@ def clean(text: str) -> str:
 
 
 def read_lines(path: Path) -> Iterator[str]:
+    return (BREAKS.sub(" ", line).strip() for line in read_whole_lines(path))
+
+
+def read_whole_lines(path: Path) -> Iterator[str]:
     with open_inside(path) as file:
         for number, text in enumerate(decode_lines(file, path)):
-            yield BREAKS.sub(" ", text if number else text.removeprefix("\ufeff")).strip()
+            yield text if number else text.removeprefix("\ufeff")

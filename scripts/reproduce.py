@@ -18,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -355,33 +356,48 @@ def describe_method(plan: Plan) -> str:
 
 
 def show_results(target: Target, configs: Path) -> str:
-    blocks = []
+    same_runs: dict[tuple[Run, ...], list[Group]] = {}
     for group in target.groups:
-        comparison = read_json(comparison_of(group)) if comparison_of(group).is_file() else None
-        rows = [["", "method", "BLEU", "chrF", "updates", "src ratio", "tgt ratio", "against the first"]]
-        first = group.runs[0].name
-        for run in group.runs:
-            path = result_of(run, group.testset)
-            if not path.is_file():
-                rows.append(["", run.system, "not finished", "", "", "", "", ""])
-                continue
-            result = read_json(path)
-            against = "" if run.name == first else significance(comparison, first, run.name)
-            marked = "*" if comparison and run.name in comparison["best"] else ""
-            ratios = [f"{ratio:.3f}" if ratio else "" for ratio in result["length ratios"].values()]
-            row = [marked, run.system, f"{result['bleu']:.2f}", f"{result['chrf']:.2f}", str(result["updates"])]
-            rows.append([*row, *ratios, against])
-        blocks.append(f"{group.name}{'' if group.testset == TEST else f', {group.testset}'}\n{align(rows)}")
-        finished = [path for run in group.runs if (path := result_of(run, group.testset)).is_file()]
-        if finished:
-            blocks[-1] += f"\n{read_json(finished[0])['bleu signature']}"
-        if comparison:
-            blocks[-1] += (
-                "\n* the best, and those whose difference from it is not significant (paired bootstrap, p < 0.05)"
-            )
+        same_runs.setdefault(group.runs, []).append(group)
+    blocks = [show_groups(groups, configs) for groups in same_runs.values()]
     blocks += [shown] if (shown := show_segmentation(target, configs)) else []
+    blocks += [textwrap.fill(target.note, 120)] if target.note else []
     where = [f"translations, checkpoints, logs: {RUNS.resolve()}/RUN", f"results: {RESULTS.resolve()}"]
     return "\n\n".join([*blocks, "\n".join(where)])
+
+
+def show_groups(groups: list[Group], configs: Path) -> str:
+    """A table of runs, on one test set or on several; which ones is said unless it is the test set as it is."""
+    names = [group.testset for group in groups]
+    rows = [["", "test set", "method", "BLEU", "chrF", "updates", "src ratio", "tgt ratio", "against the first"]]
+    for group in groups:
+        rows += rows_of(group, read_testset(group.testset, configs).title)
+    if names == [TEST]:
+        rows = [[row[0], *row[2:]] for row in rows]
+    lines = [groups[0].name, align(rows)]
+    finished = [path for group in groups for run in group.runs if (path := result_of(run, group.testset)).is_file()]
+    lines += dict.fromkeys(read_json(path)["bleu signature"] for path in finished)
+    if any(comparison_of(group).is_file() for group in groups):
+        lines.append("* the best, and those whose difference from it is not significant (paired bootstrap, p < 0.05)")
+    return "\n".join(lines)
+
+
+def rows_of(group: Group, testset: str) -> list[list[str]]:
+    comparison = read_json(comparison_of(group)) if comparison_of(group).is_file() else None
+    rows = []
+    first = group.runs[0].name
+    for run in group.runs:
+        path = result_of(run, group.testset)
+        if not path.is_file():
+            rows.append(["", testset, run.system, "not finished", "", "", "", "", ""])
+            continue
+        result = read_json(path)
+        against = "" if run.name == first else significance(comparison, first, run.name)
+        marked = "*" if comparison and run.name in comparison["best"] else ""
+        ratios = [f"{ratio:.3f}" if ratio else "" for ratio in result["length ratios"].values()]
+        row = [marked, testset, run.system, f"{result['bleu']:.2f}", f"{result['chrf']:.2f}", str(result["updates"])]
+        rows.append([*row, *ratios, against])
+    return rows
 
 
 def significance(comparison: dict[str, Any] | None, first: str, second: str) -> str:

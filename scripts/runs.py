@@ -313,6 +313,7 @@ class Target:
     title: str
     groups: tuple[Group, ...]
     measures: tuple[tuple[str, Run], ...] = ()
+    note: str = ""  # shown below the results
 
     @property
     def runs(self) -> list[Run]:
@@ -333,10 +334,12 @@ def find_targets(configs: Path = CONFIGS, seed: int = 1) -> dict[str, Target]:
     for corpus in read_corpora(configs).readable.values():
         for experiment in corpus.experiments:
             for direction in experiment.directions:
-                group = Group(tuple(runs_of(corpus, experiment, direction, seed)))
+                runs = tuple(runs_of(corpus, experiment, direction, seed))
+                groups = tuple(Group(runs, testset) for testset in experiment.testsets)
                 suffix = f"-{experiment.name}" if experiment.name else ""
                 title = corpus.title + (f" ({experiment.name})" if experiment.name else "")
-                leaf = Target(f"{corpus.dataset}-{direction}{suffix}", f"{title}, {direction}", (group,))
+                name = f"{corpus.dataset}-{direction}{suffix}"
+                leaf = Target(name, f"{title}, {direction}", groups, note=experiment.note)
                 add(targets, leaf)
                 if f"{corpus.dataset}{suffix}" != leaf.name:
                     add(

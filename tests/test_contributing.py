@@ -90,20 +90,20 @@ print(drawn / (text.plain().tokens([0, 1, 2]).ids == dictionary["the"]).sum() / 
 def test_the_reproduction_plans_it(project):
     code = (
         "from scripts.runs import Run, plan_run\n"
-        "plan = plan_run(Run.parse('demo.en-de.spelling-p30.small.seed1'))\n"
+        "plan = plan_run(Run.parse('demo.en-fr.spelling-p30.small.seed1'))\n"
         "print(plan.method.fairseq_options(plan.dropout), plan.folder)"
     )
     out = project.python("-c", code)
-    assert "{'bpe': 'spelling', 'spelling_src': 0.3, 'spelling_tgt': 0.3} demo.en-de.spelling." in out
+    assert "{'bpe': 'spelling', 'spelling_src': 0.3, 'spelling_tgt': 0.3} demo.en-fr.spelling." in out
 
 
 def test_the_reproduction_knows_the_test_set(project):
     code = (
         "from scripts.corpora import CONFIGS\n"
         "from scripts.reproduce import products, resolve\n"
-        "print(*products(resolve('misspelled-twice.demo.en-de.bpe.small.seed1', [], CONFIGS, 1)))"
+        "print(*products(resolve('misspelled-twice.demo.en-fr.bpe.small.seed1', [], CONFIGS, 1)))"
     )
-    assert "demo.en-de.bpe.small.seed1/misspelled-twice/result.json" in project.python("-c", code)
+    assert "demo.en-fr.bpe.small.seed1/misspelled-twice/result.json" in project.python("-c", code)
 
 
 def test_fairseq_trains_with_it(project):

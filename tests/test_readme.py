@@ -251,11 +251,20 @@ def test_the_benchmark_writes_these_pages():
 
 def test_the_demo_is_what_it_printed():
     """Between the marks is the end of what `make demo` printed, and the committed results say the same."""
-    from scripts.runs import Run, plan_run
+    from scripts.reproduce import products
+    from scripts.runs import Run, find_target, plan_run
 
     (shown,) = re.findall(r"<!-- demo: begin -->\n(.*?)<!-- demo: end -->", README, re.DOTALL)
-    for method in ("bpe", "bpe-dropout"):
-        result = json.loads((ROOT / "experiments" / "results" / f"demo.en-de.{method}.small.seed1.json").read_text())
-        assert re.search(rf"{method} +{result['bleu']:.2f} +{result['chrf']:.2f} +{result['updates']} ", shown)
-        assert result["bleu signature"] in shown
-        assert result["configuration"] == json.loads(json.dumps(plan_run(Run.parse(result["run"])).settings()))
+    demo = find_target("demo")
+    assert " ".join(demo.note.split()) in " ".join(shown.split())
+    for kept in products(demo).values():
+        result = json.loads((ROOT / kept).read_text())
+        if "run" in result:
+            row = rf"{result['bleu']:.2f} +{result['chrf']:.2f} +{result['updates']} "
+            testset = "misspelled" if "misspelled" in kept.parts else "original"
+            assert re.search(rf"{testset} +{Run.parse(result['run']).system} +{row}", shown)
+            assert result["bleu signature"] in shown
+            assert result["configuration"] == json.loads(json.dumps(plan_run(Run.parse(result["run"])).settings()))
+        else:
+            (pair,) = result["pairs"]
+            assert f"{pair['difference']:+.2f}, p = {pair['p']:.3f}, " in shown

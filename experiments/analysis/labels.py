@@ -40,7 +40,7 @@ def system_title(run: Run, configs: Path) -> str:
 
 
 def text_title(run: Run, configs: Path) -> str:
-    """demo En-De, 4k pairs, 500 pieces, cased"""
+    """demo En-Fr, 4k pairs, 500 pieces, cased"""
     more = [f"{run.subset} pairs"] if run.subset else []
     sizes = vocabulary_title(run, configs)
     more += [f"{sizes} pieces"] if sizes else []
@@ -61,7 +61,7 @@ def vocabulary_title(run: Run, configs: Path) -> str:
 
 
 def group_title(run: Run, configs: Path) -> str:
-    """demo En-De, 2k pieces (small, seed 1)"""
+    """demo En-Fr, 1k pieces (small, seed 1)"""
     return f"{text_title(run, configs)} ({model_title(run)})"
 
 

@@ -98,12 +98,12 @@ def test_vectors_of_a_checkpoint(tmp_path):
         embeddings.read_vectors(tmp_path / "a.pt", 3)
 
 
-RUNS = [f"demo.en-de.{method}.small.seed1" for method in ("bpe", "bpe-dropout")]
+RUNS = [f"demo.en-fr.{method}.small.seed1" for method in ("bpe", "bpe-dropout")]
 
 
 def add(results, method, precision):
     results.add(
-        f"demo.en-de.{method}.small.seed1",
+        f"demo.en-fr.{method}.small.seed1",
         "embeddings",
         precision=precision,
         neighbours={"related": [["relation", 0.9], ["house", 0.8]]},

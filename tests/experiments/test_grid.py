@@ -105,7 +105,7 @@ def test_rows_that_were_not_compared_have_nothing_bold(results):
 
 
 def test_other_models_and_corpora_never_stand_in_a_cell_of_the_papers(results):
-    others = [*runs("iwslt15.en-vi", model="small"), *runs("demo.en-de", model="small"), *runs("multi30k.en-de")]
+    others = [*runs("iwslt15.en-vi", model="small"), *runs("demo.en-fr", model="small"), *runs("multi30k.en-de")]
     others += [name.replace("seed1", "seed2") for name in runs("iwslt15.en-vi")]
     for name in others:
         results.add(name, bleu=99.0, text={"train": {"pairs": 5}}, configuration={"subset": "", "corpus": "x"})
@@ -198,7 +198,7 @@ def test_times_of_several_machines_are_not_compared(results):
 
 
 def test_times_of_other_runs_are_compared_within_a_corpus(results):
-    times = {"demo.en-de.bpe.small": 1.0, "demo.en-de.v500.bpe.small": 2.0, "multi30k.en-de.bpe.small": 4.0}
+    times = {"demo.en-fr.bpe.small": 1.0, "demo.en-fr.v500.bpe.small": 2.0, "multi30k.en-de.bpe.small": 4.0}
     add_times(results, times)
     part = show("table-time", results, [f"{name}.seed1" for name in times])
     assert [cell.text for cell in cells(part).values()] == ["1.00", "2.00", "1.00"]
@@ -223,23 +223,23 @@ def test_text_with_capitals_has_a_table_of_its_own(results):
 
 
 def test_seeds_have_curves_of_their_own(results):
-    names = [f"demo.en-de.bpe.small.seed{seed}" for seed in (1, 2)]
+    names = [f"demo.en-fr.bpe.small.seed{seed}" for seed in (1, 2)]
     for name, bleu in zip(names, (32.0, 33.0), strict=True):
         results.add(name, bleu=bleu, text={"train": {"pairs": 16000}})
     table = show("figure-size", results, names).tables[0]
     assert [cell.text for cell in table.rows[0].cells] == ["16k", "32.00", "33.00"]
-    assert table.columns[1] == "demo En-De (small, seed 1): BPE, 2k"
+    assert table.columns[1] == "demo En-Fr (small, seed 1): BPE, 1k"
 
 
 def test_runs_of_ones_own_that_were_not_run(results):
-    part = show("figure-p", results, runs("demo.en-de", ("bpe", "bpe-dropout-p20"), "small"))
+    part = show("figure-p", results, runs("demo.en-fr", ("bpe", "bpe-dropout-p20"), "small"))
     assert [cell.verdict for cell in cells(part).values()] == ["not run", "not run"]
-    part = show("figure-size", results, ["demo.en-de.4k.bpe.small.seed1"])
-    assert cells(part)["4k", "BPE, 2k"].command == "make demo.en-de.4k.bpe.small.seed1"
+    part = show("figure-size", results, ["demo.en-fr.3k.bpe.small.seed1"])
+    assert cells(part)["3k", "BPE, 1k"].command == "make demo.en-fr.3k.bpe.small.seed1"
 
 
 def test_seeds_that_share_no_row_are_not_compared(results):
-    names = ["demo.en-de.bpe.small.seed1", "demo.en-de.bpe-dropout.small.seed1", "demo.en-de.bpe-dropout.small.seed2"]
+    names = ["demo.en-fr.bpe.small.seed1", "demo.en-fr.bpe-dropout.small.seed1", "demo.en-fr.bpe-dropout.small.seed2"]
     for name in names:
         results.add(name, bleu=30.0)
         results.add(name, "misspelled", bleu=20.0)
@@ -255,13 +255,13 @@ def test_no_p_gives_the_ratio(results):
 
 
 def test_what_is_measured_of_dropout_alone_has_no_rows_for_bpe(results):
-    names = runs("demo.en-de", ("bpe", "bpe-dropout"), "small")
+    names = runs("demo.en-fr", ("bpe", "bpe-dropout"), "small")
     results.add(names[1], "unknown", src={"share": 0.001, "p": 0.1}, tgt={"share": 0.002, "p": 0.1})
     (table,) = show("table-unknown", results, names).tables
     assert table.columns == ["text", "share of unknown pieces"]
     assert [[cell.text for cell in row.cells] for row in table.rows] == [
-        ["English, demo En-De, 2k pieces, p = 0.1", "0.00100"],
-        ["German, demo En-De, 2k pieces, p = 0.1", "0.00200"],
+        ["English, demo En-Fr, 1k pieces, p = 0.1", "0.00100"],
+        ["French, demo En-Fr, 1k pieces, p = 0.1", "0.00200"],
     ]
 
 
@@ -280,7 +280,7 @@ def test_misspelled_rows_and_their_difference(results):
     assert [finding.verdict for finding in part.findings] == ["undecided"] * 2, "most rows are missing"
     assert part.findings[1].why == "4 of 16 runs"
     assert part.findings[1].numbers == "+1.00, then +2.50"
-    names = runs("demo.en-de", ("bpe", "bpe-dropout"), "small")
+    names = runs("demo.en-fr", ("bpe", "bpe-dropout"), "small")
     for name, original, misspelled in zip(names, (27.0, 28.0), (24.0, 26.5), strict=True):
         results.add(name, bleu=original)
         results.add(name, "misspelled", bleu=misspelled)
@@ -303,13 +303,13 @@ def test_a_row_is_compared_on_its_own_test_set(results):
 
 def test_a_curve_over_p(results):
     for method, bleu in (("bpe", 30.0), ("bpe-dropout", 31.0), ("bpe-dropout-p80", 2.0), ("bpe-dropout-src", 9.0)):
-        results.add(f"demo.en-de.{method}.small.seed1", bleu=bleu)
-    names = runs("demo.en-de", ("bpe", "bpe-dropout", "bpe-dropout-p80", "bpe-dropout-src"), "small")
+        results.add(f"demo.en-fr.{method}.small.seed1", bleu=bleu)
+    names = runs("demo.en-fr", ("bpe", "bpe-dropout", "bpe-dropout-p80", "bpe-dropout-src"), "small")
     part = show("figure-p", results, names)
     assert [block.name for block in part.blocks] == ["figure-p", "figure-p-values"]
     text = svg(part.drawings[0].figure)
     assert 'id="curve-0"' in text
-    assert "demo En-De, 2k pieces (small, seed 1)" in text
+    assert "demo En-Fr, 1k pieces (small, seed 1)" in text
     assert [[cell.text for cell in row.cells] for row in part.tables[0].rows] == [
         ["0", "30.00"],
         ["0.1", "31.00"],
@@ -319,21 +319,21 @@ def test_a_curve_over_p(results):
 
 def test_curves_over_size(results):
     for name, pairs, bleu in (
-        ("demo.en-de", 16000, 30.0),
-        ("demo.en-de.4k", 4000, 20.0),
-        ("demo.en-de.v500", 16000, 28.0),
+        ("demo.en-fr", 16000, 30.0),
+        ("demo.en-fr.3k", 3000, 20.0),
+        ("demo.en-fr.v500", 16000, 28.0),
     ):
         results.add(f"{name}.bpe.small.seed1", bleu=bleu, text={"train": {"pairs": pairs}})
-    names = [f"{name}.bpe.small.seed1" for name in ("demo.en-de", "demo.en-de.4k", "demo.en-de.v500")]
+    names = [f"{name}.bpe.small.seed1" for name in ("demo.en-fr", "demo.en-fr.3k", "demo.en-fr.v500")]
     part = show("figure-size", results, names)
     (table,) = part.tables
-    assert table.columns == ["sentence pairs", "BPE, 500", "BPE, 2k"]
+    assert table.columns == ["sentence pairs", "BPE, 500", "BPE, 1k"]
     assert [[cell.text for cell in row.cells] for row in table.rows] == [
-        ["4k", "–", "20.00"],
+        ["3k", "–", "20.00"],
         ["16k", "28.00", "30.00"],
     ]
     lines = {line.get_label(): line.get_xydata().tolist() for line in part.drawings[0].figure.axes[0].get_lines()}
-    assert lines == {"BPE, 500": [[16000, 28.0]], "BPE, 2k": [[4000, 20.0], [16000, 30.0]]}
+    assert lines == {"BPE, 500": [[16000, 28.0]], "BPE, 1k": [[3000, 20.0], [16000, 30.0]]}
 
 
 def test_calibration_has_a_row_a_language(results):

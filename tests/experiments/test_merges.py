@@ -100,14 +100,14 @@ def test_the_merge_table_of_a_run(results, codes, monkeypatch):
     part = build(item, results, CONFIGS, [])
     assert part.notes[0].startswith("There is no merge table yet: `make merges.multi30k.en-de.bpe.small.seed1`, ")
     pairs = [" ".join(pair) for pair in codes.pairs]
-    results.add("demo.en-de.bpe.small.seed1", "merges", language="en", merges=len(pairs), pairs=pairs)
+    results.add("demo.en-fr.bpe.small.seed1", "merges", language="en", merges=len(pairs), pairs=pairs)
     monkeypatch.setenv("WORD", "statements")
-    part = build(item, results, CONFIGS, ["demo.en-de.bpe.small.seed1"])
+    part = build(item, results, CONFIGS, ["demo.en-fr.bpe.small.seed1"])
     (drawing,) = part.drawings
     assert "“statements”" in drawing.caption
-    assert "English of demo En-De, 2k pieces, 1200 merges" in drawing.caption
+    assert "English of demo En-Fr, 1k pieces, 1200 merges" in drawing.caption
     titles = ["BPE", *(f"BPE-dropout, seed {seed}" for seed in item.settings["seeds"])]
     assert [axes.get_title() for axes in drawing.figure.axes] == titles
     assert [[axes.get_title() for axes in panel.axes] for panel in drawing.panels] == [[title] for title in titles]
-    found = results.get("demo.en-de.bpe.small.seed1", "merges")
+    found = results.get("demo.en-fr.bpe.small.seed1", "merges")
     assert Segmenter(codes_of(found)).segment("statements") == Segmenter(codes).segment("statements")

@@ -255,10 +255,10 @@ def test_fill_runs_what_a_table_needs():
 
 
 def test_fill_for_runs_of_ones_own():
-    target = fill("report", ["demo.en-de.bpe.small.seed1", "demo.en-de.bpe-dropout.small.seed1"])
+    target = fill("report", ["demo.en-fr.bpe.small.seed1", "demo.en-fr.bpe-dropout.small.seed1"])
     assert {run.name for run in target.runs_and_measured} == {
-        "demo.en-de.bpe.small.seed1",
-        "demo.en-de.bpe-dropout.small.seed1",
+        "demo.en-fr.bpe.small.seed1",
+        "demo.en-fr.bpe-dropout.small.seed1",
     }
     assert {measure for measure, _ in target.measures} == set(MEASURES)
     assert ("lengths", target.runs[0]) not in target.measures, "BPE has no dropout to measure"
@@ -272,10 +272,10 @@ def test_a_new_test_set_in_a_new_table_is_two_yaml_files(tmp_path):
     )
     (configs / "paper" / "table-garbled.yaml").write_text(
         "order: 99\ntitle: mine\nsection: none\ntext: none\ncolumns:\n  bpe: {title: BPE}\n"
-        "rows:\n  - {title: a, run: demo.en-de.bpe.small.seed1, testset: garbled}\n"
+        "rows:\n  - {title: a, run: demo.en-fr.bpe.small.seed1, testset: garbled}\n"
     )
     (group,) = fill("table-garbled", [], configs).groups
-    assert (group.testset, group.name) == ("garbled", "demo.en-de.small.seed1")
+    assert (group.testset, group.name) == ("garbled", "demo.en-fr.small.seed1")
     own = ["multi30k.en-de.bpe.small.seed1", "multi30k.en-de.unigram.small.seed1"]
     (group,) = fill("table-garbled", own, configs).groups
     assert (group.testset, [run.name for run in group.runs]) == ("garbled", own)
@@ -299,7 +299,7 @@ def test_mistakes_are_said_with_their_place(tmp_path):
     file.write_text(head + "columns:\n  bpe: {title: BPE}\nrows:\n  - {title: a, run: x, paper: {nix: 1.0}}\n")
     with pytest.raises(InputError, match=r"table-mine.yaml, line 1: row a: there is no column nix"):
         read_items(tmp_path)
-    row = "columns:\n  bpe: {title: BPE}\nrows:\n  - {title: a, run: demo.en-de.bpe.small.seed1, testset: nix}\n"
+    row = "columns:\n  bpe: {title: BPE}\nrows:\n  - {title: a, run: demo.en-fr.bpe.small.seed1, testset: nix}\n"
     file.write_text(head + row)
     (item,) = read_items(tmp_path).values()
     with pytest.raises(InputError, match=r"table-mine.yaml, row a: there is no test set nix in .*; there are none"):

@@ -115,11 +115,11 @@ def test_without_any_results(tmp_path):
 
 
 def test_of_runs_of_ones_own(tmp_path):
-    out = call("report", "demo.en-de.bpe.small.seed1", "--output", str(tmp_path))
+    out = call("report", "demo.en-fr.3k.bpe.small.seed1", "--output", str(tmp_path))
     assert "index.html" in out
     text = (tmp_path / "README.md").read_text()
-    assert "Of the runs demo.en-de.bpe.small.seed1, which are neither the paper's nor the study's." in text
-    bleu = json.loads((RESULTS / "demo.en-de.bpe.small.seed1.json").read_text())["bleu"]
+    assert "Of the runs demo.en-fr.3k.bpe.small.seed1, which are neither the paper's nor the study's." in text
+    bleu = json.loads((RESULTS / "demo.en-fr.3k.bpe.small.seed1.json").read_text())["bleu"]
     assert f"{bleu:.2f}" in text
     assert "paper 31.78" not in text
 

@@ -172,8 +172,8 @@ def test_token_to_substring_ratios(text, few, system, p, epochs):
 def test_the_figure_of_substrings(results):
     side = {"language": "en", "p": 0.1, "means": {"bpe": 0.1, "bpe-dropout": 0.3}, "pieces shown": 4}
     side |= {"pieces in the vocabulary": 40, "bpe": [4] + [0] * 39, "bpe-dropout": [1, 2, 1] + [0] * 37}
-    results.add("demo.en-de.bpe-dropout.small.seed1", "substrings", src=side, tgt=side)
-    part = substrings.build(read_items()["figure-substrings"], results, CONFIGS, ["demo.en-de.bpe-dropout.small.seed1"])
+    results.add("demo.en-fr.bpe-dropout.small.seed1", "substrings", src=side, tgt=side)
+    part = substrings.build(read_items()["figure-substrings"], results, CONFIGS, ["demo.en-fr.bpe-dropout.small.seed1"])
     (drawing,) = part.drawings
     assert drawing.caption.endswith("the 4 most frequent of 40 pieces")
     outlines = [one for one in drawing.figure.axes[0].patches if one.get_gid()]
@@ -187,14 +187,14 @@ def test_the_figure_of_substrings(results):
 def test_the_figures_of_lengths(results):
     side = {"language": "de", "p": 0.1, "ratio": 1.5, "means": {"bpe": 2.0, "bpe-dropout": 3.0}}
     side |= {"bpe": {"1": 1, "3": 1}, "bpe-dropout": {"2": 10, "4": 10}}
-    results.add("demo.en-de.bpe-dropout.small.seed1", "lengths", src=side, tgt=side)
+    results.add("demo.en-fr.bpe-dropout.small.seed1", "lengths", src=side, tgt=side)
     for method in ("bpe", "bpe-dropout"):
-        results.add(f"demo.en-de.{method}.small.seed1", generation={"lengths": {"2": 3, "5": 1}})
-    runs = [f"demo.en-de.{method}.small.seed1" for method in ("bpe", "bpe-dropout")]
+        results.add(f"demo.en-fr.{method}.small.seed1", generation={"lengths": {"2": 3, "5": 1}})
+    runs = [f"demo.en-fr.{method}.small.seed1" for method in ("bpe", "bpe-dropout")]
     part = lengths.build(read_items()["figure-lengths"], results, CONFIGS, runs)
     text, translations = part.drawings
-    assert text.caption == "(a) German of the test set of demo En-De, 2k pieces: 1.500 times longer with dropout"
+    assert text.caption == "(a) German of the test set of demo En-Fr, 1k pieces: 1.500 times longer with dropout"
     curve = next(line for line in text.figure.axes[0].get_lines() if line.get_gid() == "lengths-bpe-dropout")
     assert curve.get_xydata().tolist() == [[0, 0], [1, 0], [2, 0.5], [3, 0], [4, 0.5], [5, 0]]
-    assert translations.caption.startswith("(b) Translations of the test set of demo En-De")
+    assert translations.caption.startswith("(b) Translations of the test set of demo En-Fr")
     assert "BPE: 2.8 on average" in svg(translations.figure)

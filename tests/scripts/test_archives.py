@@ -29,6 +29,18 @@ def test_a_file_in_an_archive_in_an_archive(tmp_path):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["all.tgz"], "nothing is unpacked"
 
 
+def test_a_zip_in_a_tar(tmp_path):
+    """A zip file is read from its end, and a tar only forward."""
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("_about.txt", "no")
+        archive.writestr("fra.txt", "Go.\tVa !\n")
+    (tmp_path / "a.tar.gz").write_bytes(tar_of({"a/other": b"no", "a/fra-eng.zip": inner.getvalue(), "a/z": b"no"}))
+    assert read_inside(tmp_path / "a.tar.gz" / "a" / "fra-eng.zip" / "fra.txt") == b"Go.\tVa !\n"
+    with pytest.raises(InputError, match=r"a\.tar\.gz holds no deu\.txt"):
+        read_inside(tmp_path / "a.tar.gz" / "a" / "fra-eng.zip" / "deu.txt")
+
+
 def test_a_gzipped_file_in_a_tar(tmp_path):
     """As giga-fren is."""
     (tmp_path / "giga.tar").write_bytes(tar_of({"giga.en.gz": gzip.compress(b"text")}, "w"))

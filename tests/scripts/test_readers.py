@@ -108,6 +108,36 @@ def test_aspec(tmp_path):
         read("aspec", tmp_path, {"file": "bad"}, ("en", "ja"))
 
 
+def test_tabs(tmp_path):
+    (tmp_path / "pairs").write_text("\ufeffGo.\tVa !\tCC BY 2.0\nIt\u2028goes on. \tCela\u202fcontinue.\n")
+    assert read("tabs", tmp_path, {"file": "pairs", "columns": ["en", "fr"]}, ("en", "fr")) == [
+        ("Go.", "Va !"),
+        ("It goes on.", "Cela continue."),
+    ]
+    found = read("tabs", tmp_path, {"file": "pairs", "columns": ["fr", "en"]}, ("en", "fr"))
+    assert found[0] == ("Va !", "Go."), "the columns are named, and pairs are in the order of the languages"
+    with pytest.raises(
+        InputError, match="pairs, line 2: expected 3 fields between tabs, en, fr, from, and there are 2"
+    ):
+        read("tabs", tmp_path, {"file": "pairs", "columns": ["en", "fr", "from"]}, ("en", "fr"))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"file": "x"},
+        {"file": "x", "columns": ["en"]},
+        {"file": "x", "columns": ["en", "fr", "en"]},
+        {"file": "x", "columns": "en fr"},
+        {"file": ["x"], "columns": ["en", "fr"]},
+        {"file": "x", "columns": ["en", "fr"], "more": "x"},
+    ],
+)
+def test_what_is_wrong_with_tabs(files):
+    with pytest.raises(InputError, match=r"mine, line 3: tabs wants file: NAME and columns: \[en, fr\]"):
+        READERS["tabs"].check(files, ("en", "fr"), "mine, line 3")
+
+
 PO = r"""msgid ""
 msgstr "Content-Type: text/plain; charset=UTF-8\n"
 

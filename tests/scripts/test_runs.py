@@ -1,4 +1,5 @@
 import dataclasses
+import re
 import shutil
 
 import pytest
@@ -6,15 +7,26 @@ import pytest
 from bpe_dropout import InputError
 from scripts.corpora import CONFIGS, read_downloads
 from scripts.paper import fill
-from scripts.reproduce import comparison_of, goals, is_trained, merge, show_left, show_list, split
+from scripts.reproduce import (
+    comparison_of,
+    goals,
+    is_trained,
+    merge,
+    result_of,
+    show_left,
+    show_list,
+    show_results,
+    split,
+)
 from scripts.reproduce import main as reproduce
 from scripts.runs import MAIN, Run, find_target, find_targets, plan_run, read_model
+from scripts.stage import write_json
 
 NAMES = [
     "iwslt15.en-vi.bpe-dropout.base.seed1",
     "wmt14.en-fr.500k.cased.v32000.bpe-dropout-src-p30.base.seed12",
     "iwslt17.ar-en.cased.unigram.base.seed3",
-    "demo.en-de.bpe.small.seed1",
+    "demo.en-fr.3k.bpe.small.seed1",
     "wmt14.en-fr.16m.v4000.bpe-dropout-p0.base.seed1",
 ]
 
@@ -102,7 +114,7 @@ def with_wrong_files(tmp_path):
     """The configs of the project, but that IWSLT15 En-Zh cannot be read and the demo cannot be planned."""
     configs = tmp_path / "configs"
     shutil.copytree(CONFIGS, configs)
-    for name, old, new in (("iwslt15.en-zh", "batch: 4000", "batch: -1"), ("demo.en-de", "{bpe: 5000,", "{bpe: 5001,")):
+    for name, old, new in (("iwslt15.en-zh", "batch: 4000", "batch: -1"), ("demo.en-fr", "{bpe: 5000,", "{bpe: 5001,")):
         path = configs / "corpora" / f"{name}.yaml"
         assert old in path.read_text()
         path.write_text(path.read_text().replace(old, new))
@@ -127,7 +139,7 @@ def test_the_list_names_files_that_are_wrong(with_wrong_files):
     assert "\niwslt15-en-vi " in listed
     assert "\niwslt15-en-zh " not in listed
     assert "iwslt15.en-zh.yaml, line" in listed
-    assert "left out: demo.en-de.bpe.small.seed1: 5001 updates are not a multiple of the 500 between" in listed
+    assert "left out: demo.en-fr.3k.bpe.small.seed1: 5001 updates are not a multiple of the 250 between" in listed
 
 
 @pytest.mark.parametrize(
@@ -247,3 +259,62 @@ def test_downloads_stay_below_their_folder(tmp_path):
     path.write_text(path.read_text().replace("multi30k/train.en.gz", "../../multi30k/train.en.gz"))
     with pytest.raises(InputError, match=r"the download ../../multi30k/train.en.gz is not a file below data/downloads"):
         plan_run(Run.parse("multi30k.en-de.bpe.small.seed1"), tmp_path / "configs")
+
+
+def test_an_experiment_names_what_it_is_compared_on():
+    target = find_targets()["demo"]
+    assert [group.testset for group in target.groups] == ["test", "misspelled"]
+    assert len(target.runs) == 2, "each is trained once"
+    assert [group.testset for group in find_targets()["multi30k-en-de"].groups] == ["test"]
+
+
+def write_results(target, **more):
+    """Of a target's runs and groups, in this folder: 20.5 BLEU for the first, 21.75 for the second."""
+    for group in target.groups:
+        for number, run in enumerate(group.runs):
+            ratios = {"src": 1 + number / 10, "tgt": None}
+            score = {"bleu": 20.5 + number * 1.25, "chrf": 40.0, "updates": 4000, "length ratios": ratios, **more}
+            write_json(result_of(run, group.testset), {"bleu signature": "nrefs:1", **score})
+        first, second = (run.name for run in group.runs)
+        pair = {"systems": [first, second], "difference": 1.25, "p": 0.01, "significant": True}
+        write_json(comparison_of(group), {"best": [second], "pairs": [pair]})
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("here")
+def test_one_table_has_all_test_sets_and_a_note():
+    target = dataclasses.replace(find_target("demo"), note="What to read from it.")
+    write_results(target)
+    table, note, where = show_results(target, CONFIGS).split("\n\n")
+    name, head, *rows, signature, stars = table.splitlines()
+    assert name == target.groups[0].name
+    assert [re.split("  +", row.strip()) for row in (head, *rows)] == [
+        ["test set", "method", "BLEU", "chrF", "updates", "src ratio", "tgt ratio", "against the first"],
+        *(
+            row
+            for title in ("original", "misspelled")
+            for row in (
+                [title, "bpe", "20.50", "40.00", "4000", "1.000"],
+                ["*", title, "bpe-dropout", "21.75", "40.00", "4000", "1.100", "+1.25, p = 0.010, significant"],
+            )
+        ),
+    ]
+    assert (signature, stars[:10]) == ("nrefs:1", "* the best")
+    assert note == "What to read from it."
+    assert where.startswith("translations")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_table_of_the_test_set_as_it_is_names_none():
+    target = find_target("demo")
+    for testset, head in (("test", ["method", "BLEU"]), ("misspelled", ["test set", "method"])):
+        one = dataclasses.replace(target, groups=(dataclasses.replace(target.groups[0], testset=testset),), note="")
+        write_results(one)
+        table, _ = show_results(one, CONFIGS).split("\n\n")
+        assert re.split("  +", table.splitlines()[1].strip())[:2] == head
+        result_of(one.runs[1], testset).unlink()
+        assert re.search("bpe-dropout +not finished", show_results(one, CONFIGS))

@@ -96,7 +96,7 @@ def test_a_training_sees_the_gpus_that_it_uses_alone(monkeypatch):
         ranks = ranks_of(IWSLT, devices)[0]
         assert environment_of(IWSLT, devices, ranks)["CUDA_VISIBLE_DEVICES"] == expected
         assert value_of(train_arguments(IWSLT, Path("D"), Path("O"), devices), "--distributed-world-size") == str(ranks)
-    small = plan_run(Run.parse("demo.en-de.bpe.small.seed1"))
+    small = plan_run(Run.parse("demo.en-fr.bpe.small.seed1"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert environment_of(small, Devices(gpus=4), 1)["CUDA_VISIBLE_DEVICES"] == "0"
     assert value_of(train_arguments(small, Path("D"), Path("O"), Devices(gpus=4)), "--distributed-world-size") == "1"
