@@ -429,20 +429,25 @@ def show_segmentation(target: Target, configs: Path) -> str:
 
 
 def segmentation(plan: Plan, folder: Path) -> str:
+    """The first readable sentence that each of the epochs segments in another way."""
     from bpe_dropout import Segmenter
 
     text = folder / f"train.{'-'.join(plan.corpus.pair)}.{plan.run.source}"
-    with text.open(encoding="utf-8") as file:
-        lines = ((number, line) for number, line in enumerate(file) if is_readable(line))
-        number, line = next(lines, (0, ""))
     segmenter = Segmenter.from_codes(folder / f"codes.{plan.run.source}")
-    rows = [["plain BPE", " ".join(segmenter.segment(line.strip()))]]
-    for epoch in (1, 2, 3):
-        drawn = segmenter.segment(
-            line.strip(), dropout=plan.dropout["src"], seed=plan.run.seed, epoch=epoch, sentence=number
-        )
-        rows.append([f"epoch {epoch}", " ".join(drawn)])
-    return f"Sentence {number + 1} of the training text in three epochs of {plan.run.name}:\n{align(rows)}"
+    with text.open(encoding="utf-8") as file:
+        for number, line in enumerate(map(str.strip, file)):
+            if not is_readable(line):
+                continue
+            rows = [["plain BPE", " ".join(segmenter.segment(line))]]
+            for epoch in (1, 2, 3):
+                drawn = segmenter.segment(
+                    line, dropout=plan.dropout["src"], seed=plan.run.seed, epoch=epoch, sentence=number
+                )
+                rows.append([f"epoch {epoch}", " ".join(drawn)])
+            if len({shown for _, shown in rows}) == len(rows):
+                title = f"Sentence {number + 1} of the training text in three epochs of {plan.run.name}"
+                return f"{title}:\n{align(rows)}"
+    return ""
 
 
 def is_readable(line: str) -> bool:
