@@ -268,3 +268,19 @@ def test_the_demo_is_what_it_printed():
         else:
             (pair,) = result["pairs"]
             assert f"{pair['difference']:+.2f}, p = {pair['p']:.3f}, " in shown
+
+
+def test_the_demo_over_three_seeds():
+    """What README says of them is what the committed results say."""
+    from statistics import fmean
+
+    for testset, words in ((".", "on the test set as it is"), ("misspelled", "where it is misspelled")):
+        gains = []
+        for seed in (1, 2, 3):
+            bleu = {}
+            for method in ("bpe", "bpe-dropout"):
+                path = ROOT / "experiments" / "results" / testset / f"demo.en-fr.3k.{method}.small.seed{seed}.json"
+                bleu[method] = json.loads(path.read_text())["bleu"]
+            gains.append(bleu["bpe-dropout"] - bleu["bpe"])
+        said = f"by {fmean(gains):.2f} (BLEU on average )?{words} \\({min(gains):+.2f} to {max(gains):+.2f}\\)"
+        assert re.search(said.replace("+", r"\+"), " ".join(README.split()))

@@ -61,7 +61,7 @@ def test_a_plan_does_nothing(work):
     assert "Reasons" not in out
     assert "Provided" not in out
     assert (
-        f"{RUNS[0]}: vocabulary en 300 / de 300, subword regularization of both sides, l = 64 for each word, alpha"
+        f"{RUNS[0]}: vocabulary en 300 / de 300, subword regularization of both sides, l = 64 for each sentence, alpha"
         in out
     )
     assert f"{RUNS[1]}: vocabulary en 300 / de 300, BPE-dropout, p = 0.1 (source) and 0.1 (target), batches of" in out
