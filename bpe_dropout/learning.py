@@ -3,19 +3,27 @@
 >>> learn({"low": 5, "lower": 2}, merges=2).pairs
 (('l', 'o'), ('lo', 'w</w>'))
 
-Left out: speed. The statistics of pairs are subword-nmt's own, in plain Python.
+The work is done by the core (core/learner.h), in time that depends on the length of the distinct words and not on how
+many merges are learned: what subword-nmt takes minutes for is a matter of a second.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .codes import Codes
 from .errors import InputError
 from .files import open_input
 from .lines import blocks_of_lines
 from .progress import Progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def learn(
@@ -29,46 +37,50 @@ def learn(
     """The most frequent merges, at most `merges` of them; stops early when no pair occurs `min_frequency` times.
 
     With `total_symbols`, the characters count as symbols: `merges` is then about the size of the vocabulary. Of equally
-    frequent pairs, the last in the order of their text is taken. `progress(done, all)` is called for each merge.
+    frequent pairs, the last in the order of their text is taken. `progress(done, all)` is called some times a second.
     """
-    from subword_nmt.learn_bpe import get_pair_statistics, prune_stats, replace_pair, update_pair_statistics
+    from . import _core
 
     if merges < 1:
         raise InputError(f"the number of merges is 1 or more, not {merges}")
-    words = {(*word[:-1], word[-1] + "</w>"): count for word, count in counts.items()}
-    if not any(len(word) > 1 for word in words):
+    words, numbers = _words(counts), _numbers(counts)
+    if not any(len(word) > 1 for word in counts):
         raise InputError("there is no word of two characters to learn from")
-    if total_symbols:
-        merges -= len({symbol for word in words for symbol in word[:-1]}) + len({word[-1] for word in words})
-    ordered = sorted(words.items(), key=lambda item: item[1], reverse=True)
-    frequencies, where = get_pair_statistics(ordered)
-    # Rare pairs are set aside, so that the maximum is taken over few. They come back when it is below the threshold.
-    rare = frequencies.copy()
-    threshold = max(frequencies.values()) / 10
-    pairs: list[tuple[str, str]] = []
-    for number in range(merges):
-        best = most_frequent(frequencies)
-        if best is None or (number and frequencies[best] < threshold):
-            prune_stats(frequencies, rare, threshold)
-            frequencies = rare.copy()
-            best = most_frequent(frequencies)
-            assert best is not None
-            threshold = frequencies[best] * number / (number + 10000.0)
-            prune_stats(frequencies, rare, threshold)
-        if frequencies[best] < min_frequency:
-            break
-        pairs.append(best)
-        update_pair_statistics(best, replace_pair(best, ordered, where), frequencies, where)
-        frequencies[best] = 0
-        if number % 100 == 0:
-            prune_stats(frequencies, rare, threshold)
-        if progress:
-            progress(number + 1, merges)
+    least, most = -(2**53), 2**53
+    pairs = _core.learn(
+        words,
+        numbers,
+        min(merges, most),
+        max(least, min(min_frequency, most)),
+        total_symbols,
+        progress,
+        os.cpu_count() or 1,
+    )
     return Codes(tuple(pairs))
 
 
-def most_frequent(frequencies: Mapping[tuple[str, str], int]) -> tuple[str, str] | None:
-    return max(frequencies, key=lambda pair: (frequencies[pair], pair), default=None)
+def _words(counts: Mapping[str, int]) -> bytes:
+    """The words with spaces between them."""
+    joined = " ".join(counts)
+    if joined.count(" ") != max(0, len(counts) - 1) or "" in counts:
+        word = next(word for word in counts if not word or " " in word)
+        raise InputError(f"{word!r} is not a word: a word has at least one character, and no space")
+    if len(joined) >= 2**32:
+        raise InputError("there are over 4 billion characters of distinct words, too many to learn from")
+    try:
+        return joined.encode()
+    except UnicodeEncodeError:
+        word = next(word for word in counts if re.search("[\ud800-\udfff]", word))
+        raise InputError(f"the word {word!r} has a lone surrogate, which is not a character") from None
+
+
+def _numbers(counts: Mapping[str, int]) -> NDArray[np.int64]:
+    import numpy as np
+
+    # Below this, sums of counts are exact, in Python's division, too, which decides when pairs are looked at again.
+    if sum(len(word) * abs(count) for word, count in counts.items()) >= 2**53:
+        raise InputError("the counts are too large: there are over 9 quadrillion characters")
+    return np.fromiter(counts.values(), np.int64, len(counts))
 
 
 def count_words(path: str | Path | None) -> dict[str, int]:
