@@ -11,19 +11,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .codes import Codes
 from .errors import InputError
 from .files import open_input
-from .lines import blocks_of_lines
+from .lines import blocks_of_lines, decode_lines
 from .progress import Progress
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from . import _core
 
 
 def learn(
@@ -65,7 +69,7 @@ def _words(counts: Mapping[str, int]) -> bytes:
     if joined.count(" ") != max(0, len(counts) - 1) or "" in counts:
         word = next(word for word in counts if not word or " " in word)
         raise InputError(f"{word!r} is not a word: a word has at least one character, and no space")
-    if len(joined) >= 2**32:
+    if len(joined) >= 2**32 - 2:
         raise InputError("there are over 4 billion characters of distinct words, too many to learn from")
     try:
         return joined.encode()
@@ -89,21 +93,64 @@ def count_words(path: str | Path | None) -> dict[str, int]:
     from .segmenter import SPLITS, invalid_line
 
     name = path or "standard input"
-    index = _core.Index(SPLITS["spaces"])
+    indices = [_core.Index(SPLITS["spaces"]) for _ in range(os.cpu_count() or 1)]
+    ends: list[int] = []  # for each block, how many words its index had after it
     lines = done = 0
     progress = Progress()
     show = progress.counting(f"reading {name}", "MB", 1e6)
-    with open_input(None if path is None else str(path)) as source:
-        for block in blocks_of_lines(source):
-            try:
-                index.add(b"\n".join(line.strip(b"\r ") for line in block.split(b"\n")) if b"\r" in block else block)
-            except _core.InvalidText as error:
-                raise InputError(f"{name}, {invalid_line(error, lines)}") from None
-            lines += block.count(b"\n")
-            done += len(block)
-            show(done, None)
+
+    def add(index: _core.Index, block: bytes) -> int:
+        index.add(b"\n".join(line.strip(b"\r ") for line in block.split(b"\n")) if b"\r" in block else block)
+        return len(index)
+
+    with open_input(None if path is None else str(path)) as source, ThreadPoolExecutor(len(indices)) as pool:
+        blocks = blocks_of_lines(source)
+        while some := list(islice(blocks, len(indices))):
+            adding = [pool.submit(add, index, block) for index, block in zip(indices, some, strict=False)]
+            for block, added in zip(some, adding, strict=True):
+                try:
+                    ends.append(added.result())
+                except _core.InvalidText as error:
+                    raise InputError(f"{name}, {invalid_line(error, lines)}") from None
+                lines += block.count(b"\n")
+                done += len(block)
+                show(done, None)
     progress.clear()
-    types, ends, counts = index.bytes(), index.ends().tolist(), index.counts().tolist()
+    counts = _together(indices, ends)
     if not counts:
         raise InputError(f"{name} holds no words")
-    return {types[begin:end].decode(): count for begin, end, count in zip(ends, ends[1:], counts, strict=False)}
+    return counts
+
+
+def _together(indices: list[_core.Index], ends: list[int]) -> dict[str, int]:
+    """The words of several indices that were given blocks in turn."""
+    counts: dict[str, int] = {}
+    words = [_words_of(index) for index in indices]
+    before = [0] * len(indices)
+    for number, end in enumerate(ends):
+        which = number % len(indices)
+        for word, count in islice(words[which], end - before[which]):
+            counts[word] = counts.get(word, 0) + count
+        before[which] = end
+    return counts
+
+
+def _words_of(index: _core.Index) -> Iterator[tuple[str, int]]:
+    types, ends = index.bytes(), index.ends().tolist()
+    for begin, end, count in zip(ends, ends[1:], index.counts().tolist(), strict=False):
+        yield types[begin:end].decode(), count
+
+
+def read_counts(path: str | Path | None) -> dict[str, int]:
+    """A dictionary of words: in each line a word, a space and its count. Counts of the same word add up."""
+    name = path or "standard input"
+    counts: dict[str, int] = {}
+    with open_input(None if path is None else str(path)) as source:
+        for number, line in enumerate(decode_lines(source, name), 1):
+            word, _, count = line.strip("\r ").partition(" ")
+            if not re.fullmatch("[0-9]+", count):
+                raise InputError(f"{name}, line {number}: expected a word, a space and its count, not {line!r}")
+            counts[word] = counts.get(word, 0) + int(count)
+    if not counts:
+        raise InputError(f"{name} holds no words")
+    return counts

@@ -122,6 +122,8 @@ void Learner::count_pairs(std::size_t threads) {
       }
     }
   };
+  const auto pair_at = [&](std::size_t at) { return static_cast<u64>(text_[at]) << 32 | text_[at + 1]; };
+  constexpr std::size_t kAhead = 12;
   in_threads(threads, [&](std::size_t i) {
     Share& share = shares[i];
     std::size_t next_weight = static_cast<std::size_t>(
@@ -130,7 +132,8 @@ void Learner::count_pairs(std::size_t threads) {
         weights_.begin());
     visit(i, [&](std::size_t at) {
       while (next_weight < weights_.size() && weights_[next_weight].begin <= at) ++next_weight;
-      u32& number = share.numbers[static_cast<u64>(text_[at]) << 32 | text_[at + 1]];
+      if (at + kAhead + 1 < share.end) share.numbers.prefetch(pair_at(at + kAhead));
+      u32& number = share.numbers[pair_at(at)];
       if (number == Table64::kNone) {
         number = static_cast<u32>(share.seen.size());
         share.seen.push_back({text_[at], text_[at + 1], 0, 0, nullptr});
@@ -165,6 +168,7 @@ void Learner::count_pairs(std::size_t threads) {
   }
   in_threads(threads, [&](std::size_t i) {
     visit(i, [&](std::size_t at) {
+      if (at + kAhead < shares[i].end) __builtin_prefetch(&shares[i].seen[number_at[at + kAhead]]);
       u32*& next = shares[i].seen[number_at[at]].next;
       if (next) *next++ = static_cast<u32>(at);
     });

@@ -3,12 +3,7 @@
 namespace bpe {
 
 bool LiteralWords::are_needed(std::string_view word) {
-  if (word.find("</w>") != std::string_view::npos) return true;
-  const char* const end = word.data() + word.size();
-  for (const char* at = word.data(); at < end; ++at) {
-    if (may_begin_space(*at) && space_size(at, end) != 0) return true;
-  }
-  return false;
+  return word.find("</w>") != std::string_view::npos || holds_space(word);
 }
 
 u32 LiteralWords::occurrence(Pairs::Number pair, u32 word) {
@@ -41,6 +36,7 @@ void LiteralWords::add(std::vector<Symbol> symbols, i64 count) {
 // For the expression: whether `part` is all of a symbol, or what follows some white space in it to its end.
 bool LiteralWords::ends_with(Symbol symbol, Symbol part) const {
   if (symbol == part) return true;
+  if (!spellings_.has_space(symbol)) return false;
   const std::string_view text = spellings_[symbol], end = spellings_[part];
   if (text.size() <= end.size() || text.substr(text.size() - end.size()) != end) return false;
   const char* const stop = text.data() + text.size() - end.size();
@@ -52,6 +48,7 @@ bool LiteralWords::ends_with(Symbol symbol, Symbol part) const {
 
 bool LiteralWords::begins_with(Symbol symbol, Symbol part) const {
   if (symbol == part) return true;
+  if (!spellings_.has_space(symbol)) return false;
   const std::string_view text = spellings_[symbol], begin = spellings_[part];
   if (text.size() <= begin.size() || text.substr(0, begin.size()) != begin) return false;
   return space_size(text.data() + begin.size(), text.data() + text.size()) != 0;

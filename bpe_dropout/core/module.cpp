@@ -210,6 +210,7 @@ class Index {
     return py::make_tuple(to_array(std::move(ids)), to_array(std::move(ends)));
   }
 
+  std::size_t size() const { return words_.size(); }
   py::bytes bytes() const { return py::bytes(words_.bytes()); }
   py::array ends() const { return to_array(std::vector<u64>(words_.ends())); }
   py::array counts() const { return to_array(std::vector<u64>(counts_)); }
@@ -429,6 +430,7 @@ PYBIND11_MODULE(_core, m) {
   py::class_<Index>(m, "Index")
       .def(py::init<Split>())
       .def("add", &Index::add)
+      .def("__len__", &Index::size)
       .def("bytes", &Index::bytes)
       .def("ends", &Index::ends)
       .def("counts", &Index::counts);

@@ -17,6 +17,7 @@ Symbol Spellings::add(std::string_view text) {
   u64 prefix = 0;
   for (std::size_t i = 0; i < 8; ++i) prefix = prefix << 8 | (i < text.size() ? static_cast<u8>(text[i]) : 0);
   prefixes_.push_back(prefix);
+  has_space_.push_back(holds_space(text));
   constexpr std::string_view kEnd = "</w>";
   if (text.size() > kEnd.size() && text.substr(text.size() - kEnd.size()) == kEnd) text.remove_suffix(kEnd.size());
   lengths_.push_back(static_cast<u32>(count_characters(text)));

@@ -25,6 +25,8 @@ class Spellings {
   std::size_t size() const { return strings_.size(); }
   // How many characters of a word the symbol covers: those of its string, "</w>" at the end aside.
   u32 length(Symbol symbol) const { return lengths_[symbol]; }
+  // Whether there is white space in it, as there can be other than U+0020.
+  bool has_space(Symbol symbol) const { return has_space_[symbol] != 0; }
   u64 prefix(Symbol symbol) const { return prefixes_[symbol]; }
   bool less(Symbol a, Symbol b) const {
     return prefixes_[a] != prefixes_[b] ? prefixes_[a] < prefixes_[b] : strings_[a] < strings_[b];
@@ -34,6 +36,7 @@ class Spellings {
   Words strings_;
   std::vector<u64> prefixes_;  // the first eight bytes, to be compared as a number
   std::vector<u32> lengths_;
+  std::vector<u8> has_space_;
 };
 
 // A hash table from 64 bits to 32.

@@ -128,6 +128,14 @@ inline bool may_begin_space(char c) {
   return byte <= 0x20 || byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3);
 }
 
+inline bool holds_space(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end; ++at) {
+    if (may_begin_space(*at) && space_size(at, end) != 0) return true;
+  }
+  return false;
+}
+
 // How a line falls into words.
 enum class Split {
   kSpaces,      // at U+0020 alone, as subword-nmt does

@@ -49,7 +49,9 @@ def repeats(alphabet: str, most: int = 12) -> st.SearchStrategy[str]:
     part = st.text(alphabet, min_size=1, max_size=4)
     return st.one_of(
         st.text(alphabet, min_size=1, max_size=most),
-        st.builds(lambda parts, times: "".join(parts) * times, st.lists(part, min_size=1, max_size=4), st.integers(1, 4)),
+        st.builds(
+            lambda parts, times: "".join(parts) * times, st.lists(part, min_size=1, max_size=4), st.integers(1, 4)
+        ),
     )
 
 
@@ -84,7 +86,9 @@ def test_white_space_within_words(counts, merges, min_frequency):
 
 
 @settings(max_examples=200, deadline=None)
-@given(dictionaries(repeats("ab</w>", 20) | st.sampled_from(["a</w>", "a</w>b", "</w>", "ab</w>ab", "</w"]), wide), many)
+@given(
+    dictionaries(repeats("ab</w>", 20) | st.sampled_from(["a</w>", "a</w>b", "</w>", "ab</w>ab", "</w"]), wide), many
+)
 @example({"ab</w>ab": 3, "ab": 5, "xab": 2, "xab</w>c": 9}, 40)
 def test_the_end_mark_within_words(counts, merges):
     """Symbols of one string that are merged from different ones."""
