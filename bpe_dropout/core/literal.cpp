@@ -2,33 +2,42 @@
 
 namespace bpe {
 
+namespace {
+
+constexpr auto before = [](const auto& times, Pairs::Number pair) { return times.pair < pair; };
+
+}  // namespace
+
 bool LiteralWords::are_needed(std::string_view word) {
   return word.find("</w>") != std::string_view::npos || holds_space(word);
 }
 
-u32 LiteralWords::occurrence(Pairs::Number pair, u32 word) {
-  u32& number = occurrences_[static_cast<u64>(pair) << 32 | word];
-  if (number == Table64::kNone) {
-    number = static_cast<u32>(times_.size());
-    times_.push_back(kUnlisted);
-  }
-  return number;
+std::int32_t LiteralWords::take(u32 word, Pairs::Number pair) {
+  auto& pairs = words_[word].pairs;
+  const auto at = std::lower_bound(pairs.begin(), pairs.end(), pair, before);
+  if (at == pairs.end() || at->pair != pair) return 0;
+  const std::int32_t times = at->times;
+  pairs.erase(at);
+  return times;
 }
 
 void LiteralWords::change(u32 word, Symbol left, Symbol right, int by) {
   const Pairs::Number pair = pairs_.add(left, right);
   pairs_.change(pair, by * words_[word].count);
-  i64& times = times_[occurrence(pair, word)];
-  if (times == kUnlisted) {
-    times = 0;
+  auto& pairs = words_[word].pairs;
+  const auto at = std::lower_bound(pairs.begin(), pairs.end(), pair, before);
+  if (at == pairs.end() || at->pair != pair) {
+    pairs.insert(at, {pair, by});
+    if (indices_.size() <= pair) indices_.resize(std::max<std::size_t>(pair + 1, pairs_.size()));
     indices_[pair].push_back(word);
+  } else if ((at->times += by) == 0) {
+    pairs.erase(at);
   }
-  times += by;
 }
 
 void LiteralWords::add(std::vector<Symbol> symbols, i64 count) {
   const u32 word = static_cast<u32>(words_.size());
-  words_.push_back({std::move(symbols), count});
+  words_.push_back({std::move(symbols), {}, count});
   const auto& added = words_.back().symbols;
   for (std::size_t i = 0; i + 1 < added.size(); ++i) change(word, added[i], added[i + 1], 1);
 }
@@ -54,30 +63,27 @@ bool LiteralWords::begins_with(Symbol symbol, Symbol part) const {
   return space_size(text.data() + begin.size(), text.data() + text.size()) != 0;
 }
 
-// What the regular expression makes of a word. It matches across the space between two symbols, from left to right,
-// and never twice the same text.
-std::vector<Symbol> LiteralWords::replaced(const std::vector<Symbol>& symbols, Symbol left, Symbol right) {
-  std::vector<Symbol> out;
+// It matches across the space between two symbols, from left to right, and never twice the same text.
+void LiteralWords::replace(const std::vector<Symbol>& symbols, Symbol left, Symbol right, std::vector<Symbol>& out) {
+  out.clear();
   const std::size_t both = spellings_[left].size() + spellings_[right].size();
-  std::string joined;
   bool matched = false;  // at the space before
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     const bool matches = i + 1 < symbols.size() && ends_with(symbols[i], left) && begins_with(symbols[i + 1], right) &&
                          (!matched || spellings_[symbols[i]].size() >= both);
-    if (matched || matches) joined += spellings_[symbols[i]];
+    if (matched || matches) joined_ += spellings_[symbols[i]];
     if (!matches) {
-      out.push_back(matched ? spellings_.add(joined) : symbols[i]);
-      joined.clear();
+      out.push_back(matched ? spellings_.add(joined_) : symbols[i]);
+      joined_.clear();
     }
     matched = matches;
   }
-  return out;
 }
 
 void LiteralWords::merge_in(u32 word, Symbol left, Symbol right, Symbol merged) {
-  std::vector<Symbol> after = replaced(words_[word].symbols, left, right);
-  words_[word].symbols.swap(after);
-  const std::vector<Symbol>&old = after, &now = words_[word].symbols;
+  replace(words_[word].symbols, left, right, replaced_);
+  words_[word].symbols.swap(replaced_);
+  const std::vector<Symbol>&old = replaced_, &now = words_[word].symbols;
   for (std::size_t i = 0; i + 1 < old.size();) {
     if (old[i] != left || old[i + 1] != right) {
       ++i;

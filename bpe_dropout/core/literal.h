@@ -11,8 +11,6 @@
 // changed where the pair is and nowhere else (learner.h).
 #pragma once
 
-#include <unordered_map>
-
 #include "pairs.h"
 
 namespace bpe {
@@ -30,44 +28,43 @@ class LiteralWords {
   // Merges a pair into a symbol, and changes the counts of the pairs. `tick` is called for each word.
   template <class F>
   void merge(Pairs::Number pair, Symbol merged, F&& tick) {
-    const auto found = indices_.find(pair);
-    if (found == indices_.end()) return;
-    const std::vector<u32> listed = std::move(found->second);
-    indices_.erase(found);
-    std::vector<u32> changing;
+    if (pair >= indices_.size()) return;
+    const std::vector<u32> listed = std::move(indices_[pair]);
+    indices_[pair].clear();
     for (const u32 word : listed) {
-      i64& times = times_[occurrence(pair, word)];
-      if (times >= 1) changing.push_back(word);
-      times = kUnlisted;
-    }
-    for (const u32 word : changing) {
+      if (take(word, pair) < 1) continue;
       merge_in(word, pairs_[pair].left, pairs_[pair].right, merged);
       tick(words_[word].symbols.size());
     }
   }
 
  private:
+  struct Times {
+    Pairs::Number pair;
+    std::int32_t times;
+  };
   struct Listed {
     std::vector<Symbol> symbols;
+    std::vector<Times> pairs;  // that are thought to be in the word, in the order of their numbers; none 0 times
     i64 count;
   };
-  static constexpr i64 kUnlisted = INT64_MIN;
 
-  // The number in times_ of how often a word is listed for a pair.
-  u32 occurrence(Pairs::Number pair, u32 word);
+  // How often a pair is thought to be in a word; it is no longer, then.
+  std::int32_t take(u32 word, Pairs::Number pair);
   void change(u32 word, Symbol left, Symbol right, int by);
   void merge_in(u32 word, Symbol left, Symbol right, Symbol merged);
-  std::vector<Symbol> replaced(const std::vector<Symbol>& symbols, Symbol left, Symbol right);
+  // What the regular expression makes of a word.
+  void replace(const std::vector<Symbol>& symbols, Symbol left, Symbol right, std::vector<Symbol>& out);
   bool ends_with(Symbol symbol, Symbol part) const;
   bool begins_with(Symbol symbol, Symbol part) const;
 
   Spellings& spellings_;
   Pairs& pairs_;
   std::vector<Listed> words_;
-  // subword-nmt's `indices`: for each pair the words that it is thought to be in, and how often.
-  std::unordered_map<Pairs::Number, std::vector<u32>> indices_;
-  Table64 occurrences_;
-  std::vector<i64> times_;
+  // By pair: the words that it is thought to be in, and others that it was. With words_, subword-nmt's `indices`.
+  std::vector<std::vector<u32>> indices_;
+  std::vector<Symbol> replaced_;
+  std::string joined_;
 };
 
 }  // namespace bpe
