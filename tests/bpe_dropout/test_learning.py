@@ -2,13 +2,13 @@
 
 import contextlib
 import io
-import itertools
 import os
 import random
 import signal
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from unittest import mock
 
 import numpy as np
@@ -41,7 +41,9 @@ def oracle(counts: Mapping[str, int], merges: int, **options) -> str:
 
 
 def assert_same(counts: Mapping[str, int], merges: int, **options) -> None:
-    assert learn(counts, merges, **options).text() == oracle(counts, merges, **options)
+    ours, theirs = learn(counts, merges, **options).text(), oracle(counts, merges, **options)
+    lines = enumerate(zip_longest(ours.split("\n"), theirs.split("\n")), 1)
+    assert next((line for line in lines if line[1][0] != line[1][1]), None) is None
 
 
 def repeats(alphabet: str, most: int = 12) -> st.SearchStrategy[str]:
@@ -124,13 +126,18 @@ def test_symbols_are_replaced_as_they_are():
     assert_same(counts, 100, min_frequency=1)
 
 
-def test_rare_pairs_are_brought_back(english):
+def test_rare_pairs_are_brought_back():
     """Enough merges for subword-nmt to set pairs aside and bring them back, with words that spoil its counts."""
-    counts = count(english)
-    spoiled = {f"{word}\u3000{other}": 1 for word, other in itertools.pairwise(list(counts)[:300])}
-    assert_same(counts | spoiled, 1500)
-    assert_same(counts, 700, min_frequency=20)
-    assert_same(counts, 700, total_symbols=True)
+    rng = random.Random(2)
+    parts = ["".join(rng.choices("abcdefgh\u3000\u00a0", k=rng.randrange(1, 6))) for _ in range(60)]
+    words = ["".join(rng.choices([*parts, "</w>"], k=rng.randrange(1, 9))) for _ in range(400)]
+    assert_same({word: 1 + 2000 // rng.randrange(1, 400) for word in words}, 3000, min_frequency=1)
+
+
+def test_options_on_text(english):
+    counts = count(english[:700])
+    assert_same(counts, 400, min_frequency=20)
+    assert_same(counts, 200, total_symbols=True)
 
 
 FOLDERS = sorted(path.name for path in SHARED.iterdir() if path.is_dir()) if SHARED.is_dir() else ["none"]
@@ -153,6 +160,20 @@ def test_counts_that_are_added_are_those_of_the_text(tmp_path, english):
     (tmp_path / "other").write_text("\n".join(english[400:900]))
     together = Counter(count_words(tmp_path / "one")) + Counter(count_words(tmp_path / "other"))
     assert learn(together, 200).text() == oracle(count([*english[:500], *english[400:900]]), 200)
+
+
+def test_words_are_counted_in_blocks(tmp_path, monkeypatch):
+    """On several threads, and yet in the order of their first appearance."""
+    lines = [f"{n % 7} {n * n % 31} \r{n}\r  x{n}\r" for n in range(500)]
+    (tmp_path / "text").write_bytes("\n".join(lines).encode())
+    monkeypatch.setattr("bpe_dropout.lines.BLOCK", 100)
+    for cores in (1, 2, 3, 64):
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        assert list(count_words(tmp_path / "text").items()) == list(count(lines).items())
+    lines[300] = "\udcff"
+    (tmp_path / "text").write_bytes("\n".join(lines).encode(errors="surrogateescape"))
+    with pytest.raises(InputError, match="text, line 301: not valid UTF-8"):
+        count_words(tmp_path / "text")
 
 
 def test_the_order_of_the_words_does_not_matter(english):
