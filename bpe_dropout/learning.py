@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,6 +88,8 @@ def _numbers(counts: Mapping[str, int]) -> NDArray[np.int64]:
 
 def count_words(path: str | Path | None) -> dict[str, int]:
     """Distinct words of a text, split at spaces, in the order of their first appearance, and how often they occur."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from . import _core
     from .segmenter import SPLITS, invalid_line
 
