@@ -25,7 +25,7 @@ from typing import BinaryIO
 
 from .errors import InputError, LineError, check_dropout
 from .files import clean_up_on_sigterm, describe, open_input, open_output, write
-from .learning import count_words, learn
+from .learning import count_words, learn, read_counts
 from .lines import blocks_of_lines
 from .progress import Progress
 from .segmenter import Segmenter
@@ -149,6 +149,11 @@ def make_parser() -> argparse.ArgumentParser:
         "--total-symbols",
         action="store_true",
         help="count the characters too: --symbols is then about the size of the vocabulary",
+    )
+    learn.add_argument(
+        "--dict-input",
+        action="store_true",
+        help="the input is not text, but a dictionary: in each line a word, a space and its count",
     )
 
     distribution = command(
@@ -291,7 +296,7 @@ def run_apply(options: argparse.Namespace) -> None:
 
 def run_learn(options: argparse.Namespace) -> None:
     progress = Progress()
-    counts = count_words(options.input)
+    counts = read_counts(options.input) if options.dict_input else count_words(options.input)
     try:
         codes = learn(
             counts,

@@ -4,6 +4,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <chrono>
+
+#include "learner.h"
 #include "stream.h"
 #include "threads.h"
 
@@ -207,6 +210,7 @@ class Index {
     return py::make_tuple(to_array(std::move(ids)), to_array(std::move(ends)));
   }
 
+  std::size_t size() const { return words_.size(); }
   py::bytes bytes() const { return py::bytes(words_.bytes()); }
   py::array ends() const { return to_array(std::vector<u64>(words_.ends())); }
   py::array counts() const { return to_array(std::vector<u64>(counts_)); }
@@ -216,6 +220,42 @@ class Index {
   Words words_;
   std::vector<u64> counts_;
 };
+
+// Lets Ctrl-C through and shows progress, some times a second, from work that runs without the lock.
+class Pulse {
+ public:
+  explicit Pulse(py::object progress) : progress_(std::move(progress)) {}
+
+  void operator()(u64 done, u64 all) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::milliseconds(50)) return;
+    py::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!progress_.is_none()) progress_(done, all);
+    last_ = std::chrono::steady_clock::now();
+  }
+
+ private:
+  const py::object progress_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// With total_symbols, the characters count as merges.
+py::list learn(const py::bytes& words, const Array<i64>& counts, u64 merges, i64 min_frequency, bool total_symbols,
+               const py::object& progress, std::size_t threads) {
+  const std::string_view all = view(words);
+  const i64* const how_often = counts.data();
+  Pulse pulse(progress);
+  const auto learned = [&] {
+    py::gil_scoped_release unlock;
+    Learner learner(all, how_often, min_frequency, threads, [&](u64 done) { pulse(done, merges); });
+    if (total_symbols) merges -= std::min<u64>(merges, learner.characters());
+    return learner.learn(merges);
+  }();
+  py::list pairs;
+  for (const auto& [left, right] : learned) pairs.append(py::make_tuple(to_str(left), to_str(right)));
+  return pairs;
+}
 
 // A sampler and the arrays that it reads.
 template <class S>
@@ -390,9 +430,12 @@ PYBIND11_MODULE(_core, m) {
   py::class_<Index>(m, "Index")
       .def(py::init<Split>())
       .def("add", &Index::add)
+      .def("__len__", &Index::size)
       .def("bytes", &Index::bytes)
       .def("ends", &Index::ends)
       .def("counts", &Index::counts);
+
+  m.def("learn", &learn);
 
   py::class_<PyCorpus>(m, "Corpus")
       .def(py::init([](Array<u32> words, Array<u64> sentence_ends, Array<u8> bytes, Array<u64> type_ends) {

@@ -82,6 +82,11 @@ inline u32 next_character(const char*& at) {
   return c;
 }
 
+inline std::size_t count_characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return (static_cast<u8>(byte) & 0xC0) != 0x80; }));
+}
+
 // The code point of valid text that is one character; nothing otherwise.
 inline std::optional<u32> only_character(std::string_view text) {
   if (text.empty() || character_size(text.data(), text.data() + text.size()) != text.size()) return {};
@@ -117,6 +122,20 @@ inline std::size_t space_size(const char* at, const char* end) {
   return byte(2) <= 0x8A || byte(2) == 0xA8 || byte(2) == 0xA9 || byte(2) == 0xAF ? 3 : 0;
 }
 
+// Only these bytes can begin white space; all others belong to a word.
+inline bool may_begin_space(char c) {
+  const u8 byte = static_cast<u8>(c);
+  return byte <= 0x20 || byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3);
+}
+
+inline bool holds_space(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end; ++at) {
+    if (may_begin_space(*at) && space_size(at, end) != 0) return true;
+  }
+  return false;
+}
+
 // How a line falls into words.
 enum class Split {
   kSpaces,      // at U+0020 alone, as subword-nmt does
@@ -141,14 +160,7 @@ void for_each_word(std::string_view line, Split split, F&& word) {
     std::size_t space;
     while (at < end && (space = space_size(at, end)) != 0) at += space;
     const char* const begin = at;
-    while (at < end) {
-      const u8 byte = static_cast<u8>(*at);
-      // Only these bytes can begin white space; all others belong to the word.
-      if (byte <= 0x20 || byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3)) {
-        if (space_size(at, end) != 0) break;
-      }
-      ++at;
-    }
+    while (at < end && !(may_begin_space(*at) && space_size(at, end) != 0)) ++at;
     if (at > begin) word(std::string_view(begin, static_cast<std::size_t>(at - begin)));
   }
 }

@@ -129,6 +129,17 @@ def test_learn_is_subword_nmts(files):
     assert (files / "learned").read_text() == expected.getvalue()
 
 
+def test_learn_from_a_dictionary(files, tmp_path):
+    """Which may have a word twice, and \\r at the end of its lines."""
+    dictionary = "low 5\nlower 2\r\nnewest 6\nlow 1\n"
+    expected = io.StringIO()
+    learn_bpe(io.StringIO(dictionary, newline="\n"), expected, 5, is_dict=True, min_frequency=3)
+    (tmp_path / "counts").write_bytes(dictionary.encode())
+    options = ["learn", "--dict-input", "-s", 5, "--min-frequency", 3]
+    assert run(*options, "-i", tmp_path / "counts")[0].decode() == expected.getvalue()
+    assert run(*options, text=dictionary.encode())[0].decode() == expected.getvalue()
+
+
 def test_distribution(files):
     out, _ = run("distribution", "-c", files / "codes", "-p", "0.2", "-n", 3, "statement", "if")
     lines = out.decode().split("\n")
@@ -198,6 +209,10 @@ def test_dropout_is_a_probability(files, p):
         (["learn"], b"a b c\n", "no word of two characters"),
         (["learn"], b"a\n\xff\n", "standard input, line 2: not valid UTF-8"),
         (["learn", "-s", "0"], b"the\n", "the number of merges is 1 or more"),
+        (["learn", "--dict-input"], b"the 5\nof\n", "line 2: expected a word, a space and its count, not 'of'"),
+        (["learn", "--dict-input"], b"the -5\n", "line 1: expected a word, a space and its count, not 'the -5'"),
+        (["learn", "--dict-input"], b" 5\n", "line 1: expected a word, a space and its count, not ' 5'"),
+        (["learn", "--dict-input"], b"", "standard input holds no words"),
         (["distribution", "-c", "{}/codes", "two words"], b"", "'two words' is not one word"),
         (["calibrate", "-c", "{}/codes", "--ratio", "99"], b"the\n", "no dropout makes this text 99.0 times longer"),
         (["calibrate", "-c", "{}/codes"], b"", "standard input holds no words"),
