@@ -320,6 +320,9 @@ def prepare_text(
             out.write("".join(line + "\n" for line in prepared).encode())
             done += len(prepared)
             progress.show(f"prepared {done} lines of {path}")
+        # They end by themselves. Where it is busy, one may still be starting, and would miss a signal to end.
+        pool.close()
+        pool.join()
     progress.clear()
 
 
