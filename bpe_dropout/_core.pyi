@@ -67,6 +67,7 @@ class _Drawing:
 class DropoutSampler(_Drawing):
     memory: int
     tables: int
+    starts: int
     def __init__(
         self,
         corpus: Corpus,
@@ -137,6 +138,8 @@ def expected_lengths(
     threads: int,
     /,
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]: ...
+def uses_avx2() -> bool: ...
+def use_avx2(use: bool, /) -> None: ...
 def table(merges: Merges, word: Word, p: float, finest: float, /) -> list[tuple[tuple[str, ...], float]]: ...
 def table_against_draw(
     merges: Merges, word: Word, p: float, finest: float, seed: int, draws: int, /

@@ -155,8 +155,10 @@ py::tuple expected_lengths(const Merges& merges, const std::vector<PyWord>& word
 
 // What a table of `word` answers, and what draw() answers, to the same numbers.
 py::list table_of(const Merges& merges, const PyWord& word, double p, double finest) {
-  Tables tables;
-  const auto ref = tables.add(merges, word.word(), Dropout(p), finest, piece_itself);
+  Tables tables(std::size_t{1} << 30);
+  auto shelf = tables.shelves(1)[0];
+  Scratch scratch;
+  const auto ref = tables.add(shelf, merges, word.word(), Dropout(p), finest, 0, piece_itself, scratch);
   py::list outcomes;
   if (!ref) return outcomes;
   for (const auto& [pieces, probability] : tables.probabilities(ref)) {
@@ -167,11 +169,12 @@ py::list table_of(const Merges& merges, const PyWord& word, double p, double fin
 
 py::tuple table_against_draw(const Merges& merges, const PyWord& word, double p, double finest, u64 seed,
                              std::size_t draws) {
-  Tables tables;
+  Tables tables(std::size_t{1} << 30);
+  auto shelf = tables.shelves(1)[0];
   const Dropout dropout(p);
-  const auto ref = tables.add(merges, word.word(), dropout, finest, piece_itself);
-  std::size_t answered = 0, differing = 0;
   Scratch scratch;
+  const auto ref = tables.add(shelf, merges, word.word(), dropout, finest, 0, piece_itself, scratch);
+  std::size_t answered = 0, differing = 0;
   for (std::size_t i = 0; ref && i < draws; ++i) {
     const Key key{seed, 0, 0, i};
     const Find find = tables.find(ref, key.first(0));
@@ -400,6 +403,8 @@ PYBIND11_MODULE(_core, m) {
   m.def("segment", &segment);
   m.def("distribution", &distribution_of);
   m.def("expected_lengths", &expected_lengths);
+  m.def("uses_avx2", &uses_avx2);
+  m.def("use_avx2", &use_avx2);
   m.def("table", &table_of);
   m.def("table_against_draw", &table_against_draw);
 
@@ -444,7 +449,8 @@ PYBIND11_MODULE(_core, m) {
   py::class_<HeldDropout> dropout(m, "DropoutSampler");
   dropout.def(py::init(&make_dropout_sampler))
       .def_property_readonly("memory", [](const HeldDropout& held) { return held.sampler->memory(); })
-      .def_property_readonly("tables", [](const HeldDropout& held) { return held.sampler->tables(); });
+      .def_property_readonly("tables", [](const HeldDropout& held) { return held.sampler->tables(); })
+      .def_property_readonly("starts", [](const HeldDropout& held) { return held.sampler->starts(); });
   bind_drawing(dropout);
   py::class_<HeldList> list(m, "ListSampler");
   list.def(py::init(&make_list_sampler));

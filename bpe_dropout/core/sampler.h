@@ -68,6 +68,13 @@ class Ids {
     return look_up(word, piece);
   }
 
+  // The id of a symbol within a word, or at its end: at once, where it is one piece that has an id; else kSeveral.
+  static constexpr std::int32_t kSeveral = -2;
+  std::int32_t of_symbol(Symbol symbol, bool last) const {
+    const auto& ids = last ? of_last_ : of_inner_;
+    return symbol < ids.size() ? ids[symbol] : kSeveral;
+  }
+
  private:
   std::int64_t look_up(const Word& word, Piece piece) const;
 
@@ -75,6 +82,7 @@ class Ids {
   Words strings_;
   std::vector<std::int32_t> ids_;
   std::vector<std::int64_t> known_;
+  std::vector<std::int32_t> of_inner_, of_last_;
   std::unordered_map<Piece, std::int32_t> characters_;
   std::int32_t unknown_;
 };
@@ -132,8 +140,9 @@ class DropoutSampler : public Sampler {
   DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids,
                  Parts parts, double p, const u64* counts, std::size_t memory, int threads, std::int32_t eos);
 
-  std::size_t memory() const { return tables_.memory() + refs_.size() * sizeof(Tables::Ref); }
-  std::size_t tables() const { return table_count_; }
+  std::size_t memory() const { return memory_; }
+  std::size_t tables() const { return table_count_; }  // words that have one
+  std::size_t starts() const { return start_count_; }
 
  protected:
   u32 sentence(const Key& key, const u32* words, std::size_t count, Buffer* out, Scratch& scratch) const override;
@@ -144,6 +153,7 @@ class DropoutSampler : public Sampler {
     return {corpus().type(type), found == parts_.end() ? nullptr : &found->second};
   }
   u32 draw_word(const Key& key, u64 position, u64 first, u32 type, Buffer* out, Scratch& scratch) const;
+  u32 add_ids(const Word& word, const Piece* pieces, std::size_t count, Buffer* out) const;
 
   std::shared_ptr<const Merges> merges_;
   std::shared_ptr<const Ids> ids_;
@@ -151,7 +161,7 @@ class DropoutSampler : public Sampler {
   Dropout dropout_;
   Tables tables_;
   std::vector<Tables::Ref> refs_;
-  std::size_t table_count_ = 0;
+  std::size_t memory_ = 0, table_count_ = 0, start_count_ = 0;
 };
 
 // Distributions that are given: for each word (or sentence) its segmentations and their

@@ -81,8 +81,8 @@ void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& 
   const double finest = dropout_.never() ? (count == 1) : finest_at(count);
   if (finest > 0) {
     const Word drawn = word(number);
-    known.table = ids_ ? tables_.add(*merges_, drawn, dropout_, finest, *ids_)
-                       : tables_.add(*merges_, drawn, dropout_, finest, piece_itself);
+    known.table = ids_ ? tables_.add(shelf_, *merges_, drawn, dropout_, finest, 0, *ids_, scratch_)
+                       : tables_.add(shelf_, *merges_, drawn, dropout_, finest, 0, piece_itself, scratch_);
   }
   if (known.table) {
     const Find find = tables_.find(known.table, first);
@@ -192,12 +192,14 @@ void Stream::append_plain(u32 number, std::string& out) {
 }
 
 void Stream::forget_if_too_much() {
-  const std::size_t used = words_.memory() + tables_.memory() + rendered_.size() + known_.size() * sizeof(Known);
+  Tables::Shelf empty = tables_.shelves(1)[0];
+  const std::size_t used =
+      words_.memory() + Tables::memory(empty, shelf_) + rendered_.size() + known_.size() * sizeof(Known);
   if (used < memory_) return;
   words_ = Words();
   known_.clear();
   parts_.clear();
-  tables_.clear();
+  shelf_ = empty;
   rendered_.clear();
 }
 

@@ -32,7 +32,9 @@ class Stream {
         dropout_(p),
         split_(split),
         divide_(std::move(divide)),
-        memory_(memory) {}
+        memory_(memory),
+        tables_(memory),
+        shelf_(tables_.shelves(1)[0]) {}
 
   // key.sentence is the number of the first line.
   void text(std::string_view text, Key key, std::string& out);
@@ -91,6 +93,7 @@ class Stream {
   std::vector<Known> known_;
   std::deque<std::vector<Part>> parts_;
   Tables tables_;
+  Tables::Shelf shelf_;
   std::string rendered_;
   Scratch scratch_;
 };
