@@ -66,6 +66,34 @@ std::int64_t Ids::look_up(const Word& word, Piece piece) const {
   return found == Words::kNone ? unknown_ : ids_[found];
 }
 
+u32 Ids::add(const Word& word, const std::vector<Piece>& pieces, Buffer* out) const {
+  u32 length = 0;
+  for (const Piece piece : pieces) {
+    const std::int64_t id = (*this)(word, piece);
+    if (id == kNoId) continue;
+    ++length;
+    if (out) out->push(static_cast<std::int32_t>(id));
+  }
+  return length;
+}
+
+u32 Ids::add(const Word& word, const Tokens& tokens, Buffer* out, Scratch& scratch) const {
+  u32 length = 0;
+  const auto add_one = [&](Symbol symbol, bool last) {
+    const auto& ids = last ? of_last_ : of_inner_;
+    if (symbol < ids.size() && ids[symbol] != kSeveral) {
+      ++length;
+      if (out) out->push(ids[symbol]);
+      return;
+    }
+    scratch.pieces.clear();
+    merges_->pieces(symbol, last, scratch.pieces);
+    length += add(word, scratch.pieces, out);
+  };
+  tokens.for_each([&](Symbol symbol) { add_one(symbol, false); }, [&](Symbol symbol) { add_one(symbol, true); });
+  return length;
+}
+
 u32 Sampler::sentence(Key& key, std::size_t number, Buffer* out, Scratch& scratch) const {
   key.sentence = number;
   const u32 self = static_cast<u32>(number);
@@ -176,42 +204,16 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
   }
 }
 
-u32 DropoutSampler::add_ids(const Word& word, const Piece* pieces, std::size_t count, Buffer* out) const {
-  u32 length = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t id = (*ids_)(word, pieces[i]);
-    if (id == kNoId) continue;
-    ++length;
-    if (out) out->push(static_cast<std::int32_t>(id));
-  }
-  return length;
-}
-
 u32 DropoutSampler::draw_word(const Key& key, u64 position, u64 first, u32 type, Buffer* out,
                               Scratch& scratch) const {
   Decoder decoder(key, position, first);
-  const u32* const start = tables_.start(refs_[type]);
-  if (!start) {
-    const Word drawn = word(type);
-    draw(*merges_, drawn, dropout_, &decoder, scratch);
-    return add_ids(drawn, scratch.pieces.data(), scratch.pieces.size(), out);
+  const Word drawn = word(type);
+  if (const u32* const start = tables_.start(refs_[type])) {
+    scratch.tokens.run_from(start, *merges_, dropout_, decoder);
+    return ids_->add(drawn, scratch.tokens, out, scratch);
   }
-  Tokens& tokens = scratch.tokens;
-  tokens.run_from(start, *merges_, dropout_, decoder);
-  u32 length = 0;
-  const auto add = [&](Symbol symbol, bool last) {
-    const std::int32_t id = ids_->of_symbol(symbol, last);
-    if (id >= 0) {
-      ++length;
-      if (out) out->push(id);
-      return;
-    }
-    scratch.pieces.clear();
-    merges_->pieces(symbol, last, scratch.pieces);
-    length += add_ids({corpus().type(type)}, scratch.pieces.data(), scratch.pieces.size(), out);
-  };
-  tokens.for_each([&](Symbol symbol) { add(symbol, false); }, [&](Symbol symbol) { add(symbol, true); });
-  return length;
+  draw(*merges_, drawn, dropout_, &decoder, scratch);
+  return ids_->add(drawn, scratch.pieces, out);
 }
 
 u32 DropoutSampler::sentence(const Key& key, const u32* words, std::size_t count, Buffer* out,

@@ -68,12 +68,10 @@ class Ids {
     return look_up(word, piece);
   }
 
-  // The id of a symbol within a word, or at its end: at once, where it is one piece that has an id; else kSeveral.
-  static constexpr std::int32_t kSeveral = -2;
-  std::int32_t of_symbol(Symbol symbol, bool last) const {
-    const auto& ids = last ? of_last_ : of_inner_;
-    return symbol < ids.size() ? ids[symbol] : kSeveral;
-  }
+  // Adds the ids of what was drawn, and returns how many there are. `out` null: the number alone.
+  u32 add(const Word& word, const std::vector<Piece>& pieces, Buffer* out) const;
+  // The same of a word of one part, from its tokens.
+  u32 add(const Word& word, const Tokens& tokens, Buffer* out, Scratch& scratch) const;
 
  private:
   std::int64_t look_up(const Word& word, Piece piece) const;
@@ -82,7 +80,8 @@ class Ids {
   Words strings_;
   std::vector<std::int32_t> ids_;
   std::vector<std::int64_t> known_;
-  std::vector<std::int32_t> of_inner_, of_last_;
+  static constexpr std::int32_t kSeveral = -1;
+  std::vector<std::int32_t> of_inner_, of_last_;  // of symbols that are one piece with an id; else kSeveral
   std::unordered_map<Piece, std::int32_t> characters_;
   std::int32_t unknown_;
 };
@@ -153,7 +152,6 @@ class DropoutSampler : public Sampler {
     return {corpus().type(type), found == parts_.end() ? nullptr : &found->second};
   }
   u32 draw_word(const Key& key, u64 position, u64 first, u32 type, Buffer* out, Scratch& scratch) const;
-  u32 add_ids(const Word& word, const Piece* pieces, std::size_t count, Buffer* out) const;
 
   std::shared_ptr<const Merges> merges_;
   std::shared_ptr<const Ids> ids_;

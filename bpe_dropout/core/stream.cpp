@@ -13,7 +13,8 @@ std::string_view bare(std::string_view line) {
   return line.substr(begin, line.find_last_not_of("\r ") + 1 - begin);
 }
 
-// A word that keeps recurring gets a table, and a finer one when it has occurred still more often.
+// A word that recurs is drawn from its start, then gets a table, and a finer one when it has occurred still more often.
+constexpr u32 kRecurs = 2;
 double finest_at(u32 count) {
   switch (count) {
     case 8: return 1.0 / 16;
@@ -74,21 +75,31 @@ void Stream::for_each_known_line(std::string_view text, F&& line) {
   flush();
 }
 
-template <class F, class G>
-void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& with_find, G&& with_pieces) {
+template <class F, class G, class H>
+void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& with_find, G&& with_tokens,
+                       H&& with_pieces) {
   Known& known = known_[number];
   const u32 count = known.count < 0xFFFFFFFF ? ++known.count : known.count;
   const double finest = dropout_.never() ? (count == 1) : finest_at(count);
   if (finest > 0) {
     const Word drawn = word(number);
-    known.table = ids_ ? tables_.add(shelf_, *merges_, drawn, dropout_, finest, 0, *ids_, scratch_)
-                       : tables_.add(shelf_, *merges_, drawn, dropout_, finest, 0, piece_itself, scratch_);
+    constexpr double kLeast = 0.5;
+    const Tables::Ref table = ids_ ? tables_.add(shelf_, *merges_, drawn, dropout_, finest, kLeast, *ids_, scratch_)
+                                   : tables_.add(shelf_, *merges_, drawn, dropout_, finest, kLeast, piece_itself, scratch_);
+    if (table) known.table = table;
   }
-  if (known.table) {
+  if (count == kRecurs && !known.table) {
+    known.table = tables_.add_start(shelf_, *merges_, word(number), dropout_, scratch_);
+  }
+  if (Tables::is_table(known.table)) {
     const Find find = tables_.find(known.table, first);
     if (find != kUnresolved) return with_find(known, find);
   }
   Decoder decoder(key, position, first);
+  if (const u32* const start = tables_.start(known.table)) {
+    scratch_.tokens.run_from(start, *merges_, dropout_, decoder);
+    return with_tokens(scratch_.tokens);
+  }
   draw(*merges_, word(number), dropout_, &decoder, scratch_);
   with_pieces(scratch_.pieces);
 }
@@ -117,12 +128,8 @@ void Stream::ids(std::string_view text, Key key, Buffer& out, std::vector<std::i
             std::memcpy(out.room(kMostIds + 4), tables_.ids(known.table) + ids_begin(find), 4 * ids_count(find));
             out.grow(ids_count(find));
           },
-          [&](const std::vector<Piece>& pieces) {
-            for (const Piece piece : pieces) {
-              const std::int64_t id = (*ids_)(word(number), piece);
-              if (id != kNoId) out.push(static_cast<std::int32_t>(id));
-            }
-          });
+          [&](const Tokens& tokens) { ids_->add(word(number), tokens, &out, scratch_); },
+          [&](const std::vector<Piece>& pieces) { ids_->add(word(number), pieces, &out); });
     }
     ends.push_back(static_cast<std::int64_t>(out.size()));
     ++key.sentence;
@@ -170,6 +177,12 @@ void Stream::append_words(const u32* words, std::size_t count, const Key& key, s
         key, i, first_[i], number,
         [&](const Known& known, Find find) {
           append(tables_.ids(known.table) + ids_begin(find), ids_count(find));
+        },
+        [&](const Tokens& tokens) {
+          tokens.symbols(scratch_.symbols);
+          scratch_.pieces.clear();
+          merges_->pieces(scratch_.symbols.data(), scratch_.symbols.size(), true, scratch_.pieces);
+          append(scratch_.pieces.data(), scratch_.pieces.size());
         },
         [&](const std::vector<Piece>& pieces) { append(pieces.data(), pieces.size()); });
   }

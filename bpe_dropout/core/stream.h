@@ -71,9 +71,10 @@ class Stream {
     const u32 parts = known_[known].parts;
     return {words_[known], parts ? &parts_[parts - 1] : nullptr};
   }
-  // Calls with_find(known, find) if a table has the answer, else with_pieces(pieces).
-  template <class F, class G>
-  void draw_word(const Key& key, u64 position, u64 first, u32 known, F&& with_find, G&& with_pieces);
+  // Calls with_find(known, find) if a table has the answer, else with_tokens(tokens) or with_pieces(pieces).
+  template <class F, class G, class H>
+  void draw_word(const Key& key, u64 position, u64 first, u32 known, F&& with_find, G&& with_tokens,
+                 H&& with_pieces);
   // Fills first_ with the random numbers of a line's words.
   void start_line(const Key& key, const u32* known, std::size_t count);
   void append_words(const u32* known, std::size_t count, const Key& key, std::string& out);
