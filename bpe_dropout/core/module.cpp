@@ -90,24 +90,53 @@ py::list draw_pieces(const Merges& merges, const PyWord& word, double p, const K
   return piece_strings(merges, word.word(), scratch.pieces);
 }
 
-py::list segment(const Merges& merges, const std::string& line, Split split, const py::object& divide, double p,
-                 const Key& key) {
-  const Divide divided = to_divide(divide);
-  const Dropout dropout(p);
-  Scratch scratch;
-  py::list strings;
-  u64 position = 0;
-  for_each_word(line, split, [&](std::string_view text) {
-    std::vector<Part> parts;
-    if (divided) parts = divided(text);
-    const Word word{text, parts.empty() ? nullptr : &parts};
-    Decoder decoder(key, position, key.first(position));
-    draw(merges, word, dropout, &decoder, scratch);
-    for (const auto& string : piece_strings(merges, word, scratch.pieces)) strings.append(string);
-    ++position;
-  });
-  return strings;
-}
+// Segments lines one by one. Words are remembered, and each piece is made a string of Python once.
+class Lines {
+ public:
+  Lines(std::shared_ptr<const Merges> merges, double p, Split split, const py::object& divide, std::size_t memory)
+      : merges_(merges), p_(p), split_(split), divide_(divide), stream_(merges, nullptr, p, split, to_divide(divide), memory) {
+    strings_.resize(merges->known_pieces());
+  }
+
+  py::list segment(const py::str& line, const Key& key) {
+    // A glossary is Python's, and may let another thread in, or call this itself: that one gets a stream of its own.
+    if (busy_) return Lines(merges_, p_, split_, divide_, 0).segment(line, key);
+    const Busy busy(busy_);
+    py::ssize_t size = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(line.ptr(), &size);
+    if (!text) throw py::error_already_set();
+    py::list strings;
+    stream_.line({text, static_cast<std::size_t>(size)}, key, [&](const Word& word, const Piece* pieces, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) append(word, pieces[i], strings);
+    });
+    return strings;
+  }
+
+ private:
+  struct Busy {
+    explicit Busy(bool& flag) : flag_(flag) { flag_ = true; }
+    ~Busy() { flag_ = false; }
+    bool& flag_;
+  };
+
+  void append(const Word& word, Piece piece, py::list& to) {
+    const bool known = piece < strings_.size();
+    if (known && strings_[piece]) return to.append(strings_[piece]);
+    std::string text;
+    merges_->append(word, piece, text);
+    const py::str string = to_str(text);
+    if (known) strings_[piece] = string;
+    to.append(string);
+  }
+
+  std::shared_ptr<const Merges> merges_;
+  double p_;
+  Split split_;
+  py::object divide_;
+  Stream stream_;
+  std::vector<py::object> strings_;
+  bool busy_ = false;
+};
 
 py::list distribution_of(const Merges& merges, const PyWord& word, double p, std::size_t most) {
   py::list outcomes;
@@ -400,7 +429,6 @@ PYBIND11_MODULE(_core, m) {
   py::class_<PyWord>(m, "Word").def(py::init<std::string, const PyParts&>());
 
   m.def("draw", &draw_pieces);
-  m.def("segment", &segment);
   m.def("distribution", &distribution_of);
   m.def("expected_lengths", &expected_lengths);
   m.def("uses_avx2", &uses_avx2);
@@ -408,6 +436,10 @@ PYBIND11_MODULE(_core, m) {
   m.def("table", &table_of);
   m.def("table_against_draw", &table_against_draw);
 
+  py::class_<Lines>(m, "Lines")
+      .def(py::init([](std::shared_ptr<Merges> merges, double p, Split split, const py::object& divide,
+                       std::size_t memory) { return std::make_unique<Lines>(merges, p, split, divide, memory); }))
+      .def("segment", &Lines::segment);
   py::class_<Streams>(m, "Streams")
       .def(py::init([](std::shared_ptr<Merges> merges, std::shared_ptr<Ids> ids, double p, Split split,
                        const py::object& divide, std::size_t memory, std::size_t threads) {

@@ -157,35 +157,50 @@ void Stream::text(std::string_view text, Key key, std::string& out) {
   if (!text.empty() && text.back() != '\n') out.pop_back();
 }
 
-void Stream::append_words(const u32* words, std::size_t count, const Key& key, std::string& out) {
-  if (!dropout_.never()) start_line(key, words, count);
+template <class F>
+void Stream::draw_line(const u32* words, std::size_t count, const Key& key, F&& with_pieces) {
+  start_line(key, words, count);
   for (std::size_t i = 0; i < count; ++i) {
-    if (i > 0) out.push_back(' ');
     const u32 number = words[i];
-    if (dropout_.never()) {
-      append_plain(number, out);
-      continue;
-    }
-    const auto append = [&](const u32* pieces, std::size_t size) {
-      const Word drawn = word(number);
-      for (std::size_t j = 0; j < size; ++j) {
-        if (j > 0) out.push_back(' ');
-        merges_->append(drawn, pieces[j], out);
-      }
-    };
     draw_word(
         key, i, first_[i], number,
         [&](const Known& known, Find find) {
-          append(tables_.ids(known.table) + ids_begin(find), ids_count(find));
+          with_pieces(word(number), tables_.ids(known.table) + ids_begin(find), ids_count(find));
         },
         [&](const Tokens& tokens) {
           tokens.symbols(scratch_.symbols);
           scratch_.pieces.clear();
           merges_->pieces(scratch_.symbols.data(), scratch_.symbols.size(), true, scratch_.pieces);
-          append(scratch_.pieces.data(), scratch_.pieces.size());
+          with_pieces(word(number), scratch_.pieces.data(), scratch_.pieces.size());
         },
-        [&](const std::vector<Piece>& pieces) { append(pieces.data(), pieces.size()); });
+        [&](const std::vector<Piece>& pieces) { with_pieces(word(number), pieces.data(), pieces.size()); });
   }
+}
+
+void Stream::line(std::string_view line, const Key& key, const WithPieces& with_pieces) {
+  batch_.clear();
+  for_each_word(line, split_, [&](std::string_view word) { batch_.words.push_back(word); });
+  flush_words();
+  draw_line(batch_.known.data(), batch_.known.size(), key, with_pieces);
+  forget_if_too_much();
+}
+
+void Stream::append_words(const u32* words, std::size_t count, const Key& key, std::string& out) {
+  if (dropout_.never()) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i > 0) out.push_back(' ');
+      append_plain(words[i], out);
+    }
+    return;
+  }
+  bool first = true;
+  draw_line(words, count, key, [&](const Word& word, const Piece* pieces, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (!first) out.push_back(' ');
+      first = false;
+      merges_->append(word, pieces[i], out);
+    }
+  });
 }
 
 // Without dropout a word is written the same way every time.

@@ -38,6 +38,9 @@ class Stream {
 
   // key.sentence is the number of the first line.
   void text(std::string_view text, Key key, std::string& out);
+  // One line, which is valid: calls with_pieces(word, pieces, count) for each word.
+  using WithPieces = std::function<void(const Word&, const Piece*, std::size_t)>;
+  void line(std::string_view line, const Key& key, const WithPieces& with_pieces);
   // `ends` gets the end of each line in `out`.
   void ids(std::string_view text, Key key, Buffer& out, std::vector<std::int64_t>& ends);
 
@@ -77,6 +80,9 @@ class Stream {
                  H&& with_pieces);
   // Fills first_ with the random numbers of a line's words.
   void start_line(const Key& key, const u32* known, std::size_t count);
+  // Draws the words of a line, as pieces.
+  template <class F>
+  void draw_line(const u32* known, std::size_t count, const Key& key, F&& with_pieces);
   void append_words(const u32* known, std::size_t count, const Key& key, std::string& out);
   void append_plain(u32 known, std::string& out);
   void forget_if_too_much();
