@@ -15,6 +15,7 @@ What is drawn for a sentence depends on (seed, epoch, side, number of the senten
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, overload
@@ -38,6 +39,8 @@ Distribution = Iterable[tuple[Segmentation, float]] | Mapping[tuple[str, ...], f
 Eos = int | Literal["dictionary"] | None
 
 MEMORY = 256 << 20
+
+logger = logging.getLogger(__name__)
 
 
 class Ragged(NamedTuple):
@@ -117,7 +120,7 @@ class Corpus:
         """BPE-dropout of this corpus, as ids of the dictionary.
 
         Every sentence ends with `eos`: the dictionary's, if it has one, or the id that is given; None leaves it out.
-        `memory`, in bytes, bounds the tables of frequent words; it changes the speed and nothing else.
+        `memory`, in bytes, bounds what is kept of the words to draw them faster; it changes nothing else.
         """
         parts = {}
         if segmenter.glossaries:
@@ -132,6 +135,10 @@ class Corpus:
             check_number("the memory", memory),
             _threads(threads),
             _eos_id(eos, dictionary),
+        )
+        logger.info(
+            f"{self.path}: tables for {core.tables} of {len(self.counts)} words, the start of {core.starts}, "
+            f"{core.memory / 1e6:.1f} MB"
         )
         rebuild = (_rebuild_sampler, (self, segmenter, dictionary, dropout, eos, memory, threads))
         return Sampler(core, len(self), rebuild)

@@ -29,6 +29,8 @@ def check_dropout(p: float) -> float:
     Traceback (most recent call last):
     bpe_dropout.errors.InputError: dropout is a probability from 0 to 1, not 1.1
     """
+    if type(p) is float and 0 <= p <= 1:  # as nearly always
+        return p
     if isinstance(p, bool) or not isinstance(p, Real) or not 0 <= p <= 1:
         raise InputError(f"dropout is a probability from 0 to 1, not {p}")
     return float(p)
@@ -36,6 +38,8 @@ def check_dropout(p: float) -> float:
 
 def check_number(name: str, number: int, limit: int = 2**64) -> int:
     """A whole number from 0 to below the limit: seeds, epochs, sides, sentences."""
+    if type(number) is int and 0 <= number < limit:  # as nearly always
+        return number
     if isinstance(number, bool) or not hasattr(number, "__index__") or not 0 <= number < limit:
         raise InputError(f"{name} is a whole number from 0 to {limit - 1}, not {number!r}")
     return int(number)
@@ -46,4 +50,8 @@ def encode(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"the text cannot be written as UTF-8: {error}") from None
+        raise not_text(error) from None
+
+
+def not_text(error: UnicodeEncodeError) -> InputError:
+    return InputError(f"the text cannot be written as UTF-8: {error}")

@@ -37,11 +37,11 @@ class FreshKeys:
         if self._state[0] != os.getpid():
             self.seed(None)
         _, seed, numbers = self._state
-        return make_key(seed, sentence=next(numbers))
+        return _core.Key(seed, 0, 0, next(numbers))
 
 
 def check_no_key(epoch: int, side: int, sentence: int) -> None:
     """Without a seed, the other parts of a key mean nothing."""
-    make_key(0, epoch, side, sentence)
-    if epoch or side or sentence:
+    if (epoch, side, sentence) != (0, 0, 0):
+        make_key(0, epoch, side, sentence)
         raise InputError("epoch, side and sentence name a draw together with a seed; give a seed, or none of them")

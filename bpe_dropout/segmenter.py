@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from .codes import Codes, read_vocabulary
-from .errors import InputError, LineError, check_dropout, check_number, encode
+from .errors import InputError, LineError, check_dropout, check_number, encode, not_text
 from .keys import FreshKeys, check_no_key, make_key
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ SPLITS = {"spaces": _core.Split.SPACES, "whitespace": _core.Split.WHITESPACE}
 Split = Literal["spaces", "whitespace"]
 
 STREAM_MEMORY = 512 << 20
+LINES_MEMORY, LINES_KEPT = 32 << 20, 4
 
 
 class Segmenter:
@@ -77,6 +78,7 @@ class Segmenter:
             )
         except ValueError as error:
             raise InputError(f"the codes cannot be used: {error}") from None
+        self._lines: dict[tuple[float, str], _core.Lines] = {}
 
     @classmethod
     def from_codes(
@@ -142,8 +144,19 @@ class Segmenter:
             key = self._fresh.next() if dropout else make_key(0)
         if split == "spaces":
             line = line.strip("\r\n ")
-        encode(line)
-        return _core.segment(self._merges, line, _split(split), self._divide, dropout, key)
+        lines = self._lines.get((dropout, split)) or self._add_lines(dropout, split)
+        try:
+            return lines.segment(line, key)
+        except UnicodeEncodeError as error:
+            raise not_text(error) from None
+
+    def _add_lines(self, dropout: float, split: Split) -> _core.Lines:
+        """What remembers the words of lines that are segmented one by one, for the latest few rates of dropout."""
+        lines = _core.Lines(self._merges, dropout, _split(split), self._divide, LINES_MEMORY)
+        while len(self._lines) >= LINES_KEPT:
+            del self._lines[next(iter(self._lines))]
+        self._lines[dropout, split] = lines
+        return lines
 
     def process_line(
         self,

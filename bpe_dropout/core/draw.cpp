@@ -1,76 +1,105 @@
 #include "draw.h"
 
-#include <cstring>
+#include <atomic>
 #include <map>
 
 namespace bpe {
-
-namespace {
-
-// Four numbers at once; the compiler has instructions for it everywhere.
-typedef std::int32_t Four __attribute__((vector_size(16)));
-
-inline Four load(const void* from) {
-  Four four;
-  std::memcpy(&four, from, sizeof four);
-  return four;
-}
-inline void store(void* to, Four four) { std::memcpy(to, &four, sizeof four); }
-inline Four choose(Four which, Four yes, Four no) { return (which & yes) | (~which & no); }
-
-}  // namespace
 
 void Tokens::start(const Merges& merges, const std::vector<Symbol>& symbols) {
   size_ = symbols.size();
   candidates_ = 0;
   std::copy(symbols.begin(), symbols.end(), symbols_);
-  for (std::size_t i = 0; i + 1 < size_; ++i) {
-    keys_[i] = kNone;
-    set(merges, i);
-  }
-  std::fill_n(keys_ + (size_ - 1), kPadding + 1, 0x7FFFFFFF);
+  std::fill_n(keys_, padded(size_), kNone);
+  for (std::size_t i = 0; i + 1 < size_; ++i) set(merges, i, i + 1);
+  link();
 }
 
-// The least key that is greater than `key`.
-inline std::int32_t Tokens::least_above(std::int32_t key) const {
-  const Four above = {key, key, key, key};
-  Four least = {0x7FFFFFFF, 0x7FFFFFFF, 0x7FFFFFFF, 0x7FFFFFFF};
-  for (std::size_t i = 0; i < size_; i += 4) {
-    const Four keys = load(keys_ + i);
-    least = choose((keys > above) & (keys < least), keys, least);
-  }
-  return std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
+void Tokens::link() {
+  static const Links at_the_start = [] {
+    Links links;
+    for (std::size_t i = 0; i < kMost; ++i) links.next[i] = static_cast<u16>(i + 1);
+    for (std::size_t i = 0; i <= kMost; ++i) links.previous[i] = static_cast<u16>(i - 1);
+    return links;
+  }();
+  links_ = at_the_start;
 }
 
-void Tokens::merge(const Merges& merges, std::size_t before) {
-  std::int32_t key = least_above(-1);
-  for (; before > 0; --before) key = least_above(key);
-  apply(merges, static_cast<std::size_t>(key & kPositionMask));
+Tokens& Tokens::operator=(const Tokens& other) {
+  size_ = other.size_;
+  candidates_ = other.candidates_;
+  std::copy_n(other.symbols_, size_, symbols_);
+  std::copy_n(other.keys_, padded(size_), keys_);
+  links_ = other.links_;
+  return *this;
 }
 
-void Tokens::merge_all_of_best(const Merges& merges) {
-  const std::int32_t rank = least_above(-1) >> kPositionBits;
-  for (std::size_t i = 0; i + 1 < size_; ++i) {
-    if (keys_[i] >> kPositionBits == rank) apply(merges, i);
+void Tokens::merge(const Merges& merges, std::size_t before) { merge_here(merges, before); }
+
+void Tokens::merge_all_of_best(const Merges& merges) { merge_all_of_best_here(merges); }
+
+void Tokens::save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out) {
+  constexpr double kLikely = 1.0 / 16;
+  const std::size_t head = out.size();
+  out.push_back(static_cast<u32>(size_ << 16 | candidates_));
+  out.push_back(0);
+  out.insert(out.end(), symbols_, symbols_ + size_);
+  out.insert(out.end(), keys_, keys_ + size_);
+  for (double likely = 1; candidates_ && likely >= kLikely && !dropout.never(); likely *= 1 - dropout.p()) {
+    const u32 key = least_from(0), i = key & kPositionMask;
+    apply(merges, i);
+    for (const u32 number : {key, keys_[i], i > 0 ? keys_[links_.previous[i]] : kNone, static_cast<u32>(candidates_)}) {
+      out.push_back(number);
+    }
+    ++out[head + 1];
   }
 }
 
-inline void Tokens::apply(const Merges& merges, std::size_t i) {
-  symbols_[i] = merges.result(keys_[i] >> kPositionBits);
-  candidates_ -= keys_[i + 1] < kNone;
-  --size_;
-  const Four one = {1, 1, 1, 1};
-  for (std::size_t j = i + 1; j < size_; j += 4) {
-    store(symbols_ + j, load(symbols_ + j + 1));
-    store(keys_ + j, load(keys_ + j + 1) - one);  // each is one position further to the left
+void Tokens::run_from(const u32* saved, const Merges& merges, const Dropout& dropout, Decoder& decoder) {
+  size_ = saved[0] >> 16;
+  candidates_ = saved[0] & 0xFFFF;
+  std::copy_n(saved + 2, size_, symbols_);
+  std::fill_n(keys_ + padded(size_) - kAtOnce, kAtOnce, kNone);
+  std::copy_n(saved + 2 + size_, size_, keys_);
+  link();
+  const u32* step = saved + 2 + 2 * size_;
+  for (u32 left = saved[1]; left > 0 && decoder.first_survives(dropout); --left) {
+    const u32 i = step[0] & kPositionMask;
+    keys_[join(merges, step[0], i)] = kNone;
+    keys_[i] = step[1];
+    if (i > 0) keys_[links_.previous[i]] = step[2];
+    candidates_ = step[3];
+    step += 4;
   }
-  if (i + 1 < size_) {
-    set(merges, i);
-  } else {
-    candidates_ -= 1;
-    keys_[i] = 0x7FFFFFFF;
-  }
-  if (i > 0) set(merges, i - 1);
+  run(merges, dropout, &decoder);
+}
+
+namespace {
+
+bool has_avx2() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+#else
+  return false;
+#endif
+}
+
+std::atomic<bool> with_avx2{has_avx2()};
+
+}  // namespace
+
+bool uses_avx2() { return with_avx2; }
+void use_avx2(bool use) { with_avx2 = use && has_avx2(); }
+
+#ifdef __x86_64__
+__attribute__((target("avx2,bmi2")))
+#endif
+void Tokens::run_avx2(const Merges& merges, const Dropout& dropout, Decoder* decoder) {
+  run_here(merges, dropout, decoder);
+}
+
+void Tokens::run(const Merges& merges, const Dropout& dropout, Decoder* decoder) {
+  if (with_avx2.load(std::memory_order_relaxed)) return run_avx2(merges, dropout, decoder);
+  run_here(merges, dropout, decoder);
 }
 
 LongTokens::LongTokens(const Merges& merges, std::vector<Symbol>& symbols)
@@ -152,7 +181,16 @@ void LongTokens::merge_all_of_best(const Merges& merges) {
   }
 }
 
-void LongTokens::finish() {
+void LongTokens::run(const Merges& merges, const Dropout& dropout, Decoder* decoder) {
+  while (candidates_) {
+    if (dropout.never()) {
+      merge_all_of_best(merges);
+      continue;
+    }
+    const std::size_t dropped = decoder->dropped(dropout, candidates_);
+    if (dropped == candidates_) break;
+    apply(merges, static_cast<u32>(candidate(dropped)));
+  }
   std::size_t size = 0;
   for (std::size_t i = 0; i < symbols_.size(); i = next_[i]) symbols_[size++] = symbols_[i];
   symbols_.resize(size);
@@ -169,23 +207,6 @@ std::optional<Piece> whole(const Word& word, std::size_t part) {
   return kForeign | (last ? 0 : kJoined) | *character;
 }
 
-namespace {
-
-template <class T>
-void run(const Merges& merges, const Dropout& dropout, Decoder* decoder, T& tokens) {
-  while (const std::size_t candidates = tokens.candidates()) {
-    if (dropout.never()) {
-      tokens.merge_all_of_best(merges);
-      continue;
-    }
-    const std::size_t dropped = decoder->dropped(dropout, candidates);
-    if (dropped == candidates) break;
-    tokens.merge(merges, dropped);
-  }
-}
-
-}  // namespace
-
 void draw(const Merges& merges, const Word& word, const Dropout& dropout, Decoder* decoder, Scratch& scratch) {
   scratch.pieces.clear();
   const std::size_t parts = part_count(word);
@@ -199,14 +220,12 @@ void draw(const Merges& merges, const Word& word, const Dropout& dropout, Decode
     merges.start(part_text(word, part), symbols);
     if (symbols.size() <= Tokens::kMost) {
       scratch.tokens.start(merges, symbols);
-      run(merges, dropout, decoder, scratch.tokens);
-      merges.pieces(scratch.tokens.symbols(), scratch.tokens.size(), last, scratch.pieces);
+      scratch.tokens.run(merges, dropout, decoder);
+      scratch.tokens.symbols(symbols);
     } else {
-      LongTokens tokens(merges, symbols);
-      run(merges, dropout, decoder, tokens);
-      tokens.finish();
-      merges.pieces(symbols.data(), symbols.size(), last, scratch.pieces);
+      LongTokens(merges, symbols).run(merges, dropout, decoder);
     }
+    merges.pieces(symbols.data(), symbols.size(), last, scratch.pieces);
   }
 }
 

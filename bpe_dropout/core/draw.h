@@ -7,58 +7,148 @@
 // occurrences of the best pair at once.
 #pragma once
 
+#include <cstring>
 #include <stdexcept>
 
 #include "merges.h"
 
+// Inlined wherever it is called, and so compiled for the processor that the caller is compiled for.
+#define BPE_HERE __attribute__((always_inline)) inline
+
 namespace bpe {
 
-// The tokens of a part and the merges that are possible between them. Token i is symbols_[i]; keys_[i]
-// holds the rank of its merge with the next, and i, so that the least key is the candidate of highest
-// priority, and of equals the leftmost. Two flat arrays, scanned four at a time: for ordinary words that
-// is faster than any cleverer structure.
+// The tokens of a part and the merges that are possible between them. A token stays at the position of
+// its first character. keys_[i] holds the rank of the merge of token i with the next, and i, so that the
+// least key is the candidate of highest priority, and of equals the leftmost. A flat array, scanned eight
+// at a time: for ordinary words that is faster than any cleverer structure.
 class Tokens {
  public:
   static constexpr std::size_t kMost = 128;
 
   Tokens() = default;
   Tokens(const Tokens& other) { *this = other; }
-  Tokens& operator=(const Tokens& other) {
-    size_ = other.size_;
-    candidates_ = other.candidates_;
-    std::copy_n(other.symbols_, size_, symbols_);
-    std::copy_n(other.keys_, size_ + kPadding, keys_);
-    return *this;
-  }
+  Tokens& operator=(const Tokens& other);
 
   void start(const Merges& merges, const std::vector<Symbol>& symbols);
+  // The start of a word that is drawn again and again, as 32-bit numbers: the tokens and their candidates, and the
+  // first merges of the way on which nothing is dropped, as far as it is likely to be gone. save() adds them to
+  // `out`, and leaves the tokens at the end of that way.
+  void save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out);
+  // Algorithm 1 from there, to its end.
+  void run_from(const u32* saved, const Merges& merges, const Dropout& dropout, Decoder& decoder);
+
   std::size_t candidates() const { return candidates_; }
   // Applies the candidate that has `before` others ahead of it in priority.
   void merge(const Merges& merges, std::size_t before);
   // Applies all occurrences of the best pair that do not overlap, from the left.
   void merge_all_of_best(const Merges& merges);
+  // Algorithm 1, to its end. `decoder` may be null if p is 0.
+  void run(const Merges& merges, const Dropout& dropout, Decoder* decoder);
 
-  const Symbol* symbols() const { return symbols_; }
-  std::size_t size() const { return size_; }
+  // Calls token(symbol) for each token but the last, and last(symbol) for that.
+  template <class F, class G>
+  void for_each(F&& token, G&& last) const {
+    std::size_t i = 0;
+    for (; links_.next[i] < size_; i = links_.next[i]) token(symbols_[i]);
+    last(symbols_[i]);
+  }
+  // All of them.
+  void symbols(std::vector<Symbol>& out) const {
+    out.clear();
+    const auto put = [&](Symbol symbol) { out.push_back(symbol); };
+    for_each(put, put);
+  }
 
  private:
-  static constexpr std::size_t kPadding = 8;
+  static constexpr std::size_t kAtOnce = 8;
   static constexpr int kPositionBits = 7;
-  static constexpr std::int32_t kPositionMask = (1 << kPositionBits) - 1;
-  static constexpr std::int32_t kNone = 0x7FFFFFFF & ~kPositionMask;  // such a key or a greater one: no merge
+  static constexpr u32 kPositionMask = (1 << kPositionBits) - 1;
+  static constexpr u32 kNone = 0xFFFFFFFF;  // no merge
+  static constexpr std::size_t padded(std::size_t size) { return (size + kAtOnce - 1) / kAtOnce * kAtOnce; }
 
-  std::int32_t least_above(std::int32_t key) const;
-  void set(const Merges& merges, std::size_t i) {
-    const Rank rank = merges.rank(symbols_[i], symbols_[i + 1]);
-    candidates_ += (rank != kNoMerge) - (keys_[i] < kNone);
-    keys_[i] = (rank == kNoMerge ? kNone : rank << kPositionBits) | static_cast<std::int32_t>(i);
+  void link();
+
+  // These are compiled into each version of run() that there is for a kind of processor.
+  BPE_HERE u32 least_from(u32 key) const {
+    typedef u32 Eight __attribute__((vector_size(32)));
+    Eight least, some;
+    const Eight from = {key, key, key, key, key, key, key, key};
+    std::memcpy(&least, keys_, sizeof least);
+    least -= from;  // what is less than `key` wraps around, and is large
+    for (std::size_t i = kAtOnce; i < size_; i += kAtOnce) {
+      std::memcpy(&some, keys_ + i, sizeof some);
+      some -= from;
+      least = some < least ? some : least;
+    }
+    typedef u32 Four __attribute__((vector_size(16)));
+    Four low, high;
+    std::memcpy(&low, &least, sizeof low);
+    std::memcpy(&high, reinterpret_cast<const char*>(&least) + sizeof low, sizeof high);
+    low = low < high ? low : high;
+    return key + std::min(std::min(low[0], low[1]), std::min(low[2], low[3]));
   }
-  void apply(const Merges& merges, std::size_t i);
+  BPE_HERE void set(const Merges& merges, std::size_t i, std::size_t next) {
+    const Rank rank = merges.rank(symbols_[i], symbols_[next]);
+    const u32 key = rank == kNoMerge ? kNone : static_cast<u32>(rank) << kPositionBits | static_cast<u32>(i);
+    candidates_ += static_cast<std::size_t>(key != kNone) - static_cast<std::size_t>(keys_[i] != kNone);
+    keys_[i] = key;
+  }
+  BPE_HERE void unset(std::size_t i) {
+    candidates_ -= keys_[i] != kNone;
+    keys_[i] = kNone;
+  }
+  // Token i becomes what `key` makes of it and the next; returns where that was.
+  BPE_HERE std::size_t join(const Merges& merges, u32 key, std::size_t i) {
+    const std::size_t right = links_.next[i], after = links_.next[right];
+    symbols_[i] = merges.result(static_cast<Rank>(key >> kPositionBits));
+    links_.next[i] = static_cast<u16>(after);
+    links_.previous[after] = static_cast<u16>(i);
+    return right;
+  }
+  BPE_HERE void apply(const Merges& merges, std::size_t i) {
+    unset(join(merges, keys_[i], i));
+    const std::size_t after = links_.next[i];
+    if (after < size_) {
+      set(merges, i, after);
+    } else {
+      unset(i);
+    }
+    if (i > 0) set(merges, links_.previous[i], i);
+  }
+  BPE_HERE void merge_here(const Merges& merges, std::size_t before) {
+    u32 key = least_from(0);
+    for (; before > 0; --before) key = least_from(key + 1);
+    apply(merges, key & kPositionMask);
+  }
+  BPE_HERE void merge_all_of_best_here(const Merges& merges) {
+    const u32 rank = least_from(0) >> kPositionBits;
+    for (std::size_t i = 0; i < size_; i = links_.next[i]) {
+      if (keys_[i] >> kPositionBits == rank) apply(merges, i);
+    }
+  }
+  BPE_HERE void run_here(const Merges& merges, const Dropout& dropout, Decoder* decoder) {
+    while (candidates_) {
+      if (dropout.never()) {
+        merge_all_of_best_here(merges);
+        continue;
+      }
+      const std::size_t dropped = decoder->dropped(dropout, candidates_);
+      if (dropped == candidates_) break;
+      merge_here(merges, dropped);
+    }
+  }
+  void run_avx2(const Merges& merges, const Dropout& dropout, Decoder* decoder);
 
-  std::size_t size_ = 0;
+  // The position of the next token (of the last: size_), and of the one before (of the first: never read).
+  struct Links {
+    u16 next[kMost], previous[kMost + 1];
+  };
+
+  std::size_t size_ = 0;  // at the start
   std::size_t candidates_ = 0;
-  Symbol symbols_[kMost + kPadding];
-  std::int32_t keys_[kMost + kPadding];
+  alignas(32) u32 keys_[kMost];
+  Symbol symbols_[kMost];
+  Links links_;
 };
 
 // The same for long words: a linked list, and the candidates in sorted blocks, so that to add, to remove
@@ -67,11 +157,8 @@ class LongTokens {
  public:
   LongTokens(const Merges& merges, std::vector<Symbol>& symbols);
 
-  std::size_t candidates() const { return candidates_; }
-  void merge(const Merges& merges, std::size_t before) { apply(merges, static_cast<u32>(candidate(before))); }
-  void merge_all_of_best(const Merges& merges);
-  // Leaves the tokens, in their order, in the vector that they came in.
-  void finish();
+  // Algorithm 1, to its end. Leaves the tokens, in their order, in the vector that they came in.
+  void run(const Merges& merges, const Dropout& dropout, Decoder* decoder);
 
  private:
   static constexpr std::size_t kFill = 256;
@@ -83,6 +170,7 @@ class LongTokens {
   void erase(u64 key);
   void set(std::size_t i, Rank rank);
   void apply(const Merges& merges, std::size_t i);
+  void merge_all_of_best(const Merges& merges);
 
   std::vector<Symbol>& symbols_;
   std::vector<Rank> ranks_;  // of the merge with the next token
@@ -91,11 +179,17 @@ class LongTokens {
   std::size_t candidates_ = 0;
 };
 
+// Whether Tokens::run() uses the instructions that only some processors have. What is drawn is the same. Tests
+// switch it off; where there are none, it stays off.
+bool uses_avx2();
+void use_avx2(bool use);
+
 // Work space, so that drawing words one after the other allocates nothing.
 struct Scratch {
   Tokens tokens;
   std::vector<Symbol> symbols;
   std::vector<Piece> pieces;
+  std::vector<u32> start;
 };
 
 // Draws a segmentation of `word` into scratch.pieces. `decoder` may be null if p is 0.

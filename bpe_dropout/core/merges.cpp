@@ -71,7 +71,6 @@ Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, En
                const std::optional<std::unordered_set<std::string>>& vocabulary)
     : end_of_word_(end), separator_(std::move(separator)) {
   if (pairs.size() > kRankMask) throw std::length_error("a merge table of over 4 million merges");
-  Words symbols;
   int bits = 6;
   while ((std::size_t{1} << bits) < pairs.size() * 2) ++bits;
   slots_.assign(std::size_t{1} << bits, kNoSlot);
@@ -79,21 +78,44 @@ Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, En
   shift_ = 64 - bits;
   sieve_.resize(std::size_t{1} << (bits + 2 - 6));
   sieve_shift_ = shift_ - 2;
+
+  // What a merge makes is numbered as the merge is, and all other symbols from there on. If two merges make the
+  // same, the number of the second is not used.
+  Words known;
+  std::vector<Symbol> numbers;          // by the number in `known`
+  std::vector<std::string> symbols(pairs.size());
+  const auto add = [&](const std::string& text) {
+    const u32 number = known.add(text);
+    if (number == numbers.size()) {
+      numbers.push_back(static_cast<Symbol>(symbols.size()));
+      symbols.push_back(text);
+    }
+    return numbers[number];
+  };
   for (const auto& [left, right] : pairs) {
-    const u64 pair = static_cast<u64>(symbols.add(left)) << kSymbolBits | symbols.add(right);
-    const Symbol merged = symbols.add(left + right);
-    insert(pair, static_cast<Rank>(results_.size()));
-    results_.push_back(merged);
+    const std::string merged = left + right;
+    const u32 number = known.add(merged);
+    const Symbol rank = static_cast<Symbol>(results_.size());
+    if (number == numbers.size()) {
+      numbers.push_back(rank);
+      symbols[rank] = merged;
+    }
+    results_.push_back(numbers[number]);
   }
-  for (u32 s = 0, known = static_cast<u32>(symbols.size()); s < known; ++s) {
-    const std::string text(symbols[s]);
-    if (ends_word(text) && text.size() > kEndMark.size()) symbols.add(without_end(text));
+  made_again_.resize(pairs.size() / 64 + 1);
+  for (std::size_t rank = 0; rank < pairs.size(); ++rank) {
+    if (results_[rank] != rank) made_again_[rank / 64] |= u64{1} << (rank % 64);
+    const Symbol left = add(pairs[rank].first), right = add(pairs[rank].second);
+    insert(static_cast<u64>(left) << kSymbolBits | right, static_cast<Rank>(rank));
+  }
+  for (std::size_t s = 0, all = symbols.size(); s < all; ++s) {
+    if (ends_word(symbols[s]) && symbols[s].size() > kEndMark.size()) add(without_end(symbols[s]));
   }
 
   if (symbols.size() > (1u << kSymbolBits)) throw std::length_error("a merge table of over 2 million symbols");
 
   for (u32 s = 0; s < symbols.size(); ++s) {
-    const std::string text(symbols[s]);
+    const std::string& text = symbols[s];
     if (const auto c = only_character(text)) set_at(within_, *c, s);
     if (!ends_word(text)) continue;
     if (text == kEndMark) end_ = s;
@@ -109,7 +131,8 @@ Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, En
     const bool joined = place == kWithin || place == kEndJoined || place == kBareEndJoined;
     for (u32 s = 0; s < symbols.size(); ++s) {
       spelling.begins.push_back(static_cast<u32>(spelling.pieces.size()));
-      std::string text(symbols[s]);
+      std::string text = symbols[s];
+      if (text.empty()) continue;
       if ((place == kEnd || place == kEndJoined) && ends_word(text)) text = without_end(text);
       std::vector<std::string> split;
       if (unmerge) {

@@ -64,7 +64,10 @@ class Merges {
       if (slot == kNoSlot) return kNoMerge;
     }
   }
-  Symbol result(Rank rank) const { return results_[static_cast<std::size_t>(rank)]; }
+  Symbol result(Rank rank) const {
+    const std::size_t number = static_cast<std::size_t>(rank);
+    return made_again_[number / 64] >> (number % 64) & 1 ? results_[number] : static_cast<Symbol>(rank);
+  }
 
   // The symbols that a part of more than one character starts from.
   void start(std::string_view text, std::vector<Symbol>& symbols) const;
@@ -78,6 +81,19 @@ class Merges {
   bool empty(Piece piece) const { return piece == empty_; }
 
   std::size_t known_pieces() const { return strings_.size(); }
+
+  // The same token by token, where a word of one part is spelled so: not with codes of version 0.1, whose last
+  // token may be "</w>" alone.
+  bool by_token() const { return end_of_word_ != End::kSymbol; }
+  void pieces(Symbol symbol, bool last, std::vector<Piece>& out) const { put(symbol, place(last), out); }
+  // The one piece of a symbol within a word, or at its end; nothing if it is spelled as several.
+  std::optional<Piece> only_piece(Symbol symbol, bool last) const {
+    const Spelling& spelling = spellings_[place(last)];
+    const u32 begin = spelling.begins[symbol];
+    if (spelling.begins[symbol + 1] != begin + 1) return {};
+    return spelling.pieces[begin];
+  }
+  std::size_t symbols() const { return spellings_[kWithin].begins.size() - 1; }
   const std::string& separator() const { return separator_; }
 
  private:
@@ -95,6 +111,7 @@ class Merges {
 
   static constexpr u64 kSpread = 0x9E3779B97F4A7C15ULL;
   void insert(u64 pair, Rank rank);
+  Place place(bool last) const { return !last ? kWithin : end_of_word_ == End::kNone ? kBareEnd : kEnd; }
   void put(Symbol symbol, Place place, std::vector<Piece>& out) const;
 
   End end_of_word_;
@@ -107,6 +124,7 @@ class Merges {
   std::vector<u64> sieve_;
   int sieve_shift_ = 0;
   std::vector<Symbol> results_;
+  std::vector<u64> made_again_;  // a bit for every merge: its result is not numbered as it is
   std::vector<Symbol> within_, final_;  // by code point; beyond the end: foreign
   Symbol end_ = kForeignEnd;
   std::vector<std::string> strings_;  // of the known pieces

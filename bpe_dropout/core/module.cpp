@@ -90,24 +90,53 @@ py::list draw_pieces(const Merges& merges, const PyWord& word, double p, const K
   return piece_strings(merges, word.word(), scratch.pieces);
 }
 
-py::list segment(const Merges& merges, const std::string& line, Split split, const py::object& divide, double p,
-                 const Key& key) {
-  const Divide divided = to_divide(divide);
-  const Dropout dropout(p);
-  Scratch scratch;
-  py::list strings;
-  u64 position = 0;
-  for_each_word(line, split, [&](std::string_view text) {
-    std::vector<Part> parts;
-    if (divided) parts = divided(text);
-    const Word word{text, parts.empty() ? nullptr : &parts};
-    Decoder decoder(key, position, key.first(position));
-    draw(merges, word, dropout, &decoder, scratch);
-    for (const auto& string : piece_strings(merges, word, scratch.pieces)) strings.append(string);
-    ++position;
-  });
-  return strings;
-}
+// Segments lines one by one. Words are remembered, and each piece is made a string of Python once.
+class Lines {
+ public:
+  Lines(std::shared_ptr<const Merges> merges, double p, Split split, const py::object& divide, std::size_t memory)
+      : merges_(merges), p_(p), split_(split), divide_(divide), stream_(merges, nullptr, p, split, to_divide(divide), memory) {
+    strings_.resize(merges->known_pieces());
+  }
+
+  py::list segment(const py::str& line, const Key& key) {
+    // A glossary is Python's, and may let another thread in, or call this itself: that one gets a stream of its own.
+    if (busy_) return Lines(merges_, p_, split_, divide_, 0).segment(line, key);
+    const Busy busy(busy_);
+    py::ssize_t size = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(line.ptr(), &size);
+    if (!text) throw py::error_already_set();
+    py::list strings;
+    stream_.line({text, static_cast<std::size_t>(size)}, key, [&](const Word& word, const Piece* pieces, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) append(word, pieces[i], strings);
+    });
+    return strings;
+  }
+
+ private:
+  struct Busy {
+    explicit Busy(bool& flag) : flag_(flag) { flag_ = true; }
+    ~Busy() { flag_ = false; }
+    bool& flag_;
+  };
+
+  void append(const Word& word, Piece piece, py::list& to) {
+    const bool known = piece < strings_.size();
+    if (known && strings_[piece]) return to.append(strings_[piece]);
+    std::string text;
+    merges_->append(word, piece, text);
+    const py::str string = to_str(text);
+    if (known) strings_[piece] = string;
+    to.append(string);
+  }
+
+  std::shared_ptr<const Merges> merges_;
+  double p_;
+  Split split_;
+  py::object divide_;
+  Stream stream_;
+  std::vector<py::object> strings_;
+  bool busy_ = false;
+};
 
 py::list distribution_of(const Merges& merges, const PyWord& word, double p, std::size_t most) {
   py::list outcomes;
@@ -155,8 +184,10 @@ py::tuple expected_lengths(const Merges& merges, const std::vector<PyWord>& word
 
 // What a table of `word` answers, and what draw() answers, to the same numbers.
 py::list table_of(const Merges& merges, const PyWord& word, double p, double finest) {
-  Tables tables;
-  const auto ref = tables.add(merges, word.word(), Dropout(p), finest, piece_itself);
+  Tables tables(std::size_t{1} << 30);
+  auto shelf = tables.shelves(1)[0];
+  Scratch scratch;
+  const auto ref = tables.add(shelf, merges, word.word(), Dropout(p), finest, 0, piece_itself, scratch);
   py::list outcomes;
   if (!ref) return outcomes;
   for (const auto& [pieces, probability] : tables.probabilities(ref)) {
@@ -167,11 +198,12 @@ py::list table_of(const Merges& merges, const PyWord& word, double p, double fin
 
 py::tuple table_against_draw(const Merges& merges, const PyWord& word, double p, double finest, u64 seed,
                              std::size_t draws) {
-  Tables tables;
+  Tables tables(std::size_t{1} << 30);
+  auto shelf = tables.shelves(1)[0];
   const Dropout dropout(p);
-  const auto ref = tables.add(merges, word.word(), dropout, finest, piece_itself);
-  std::size_t answered = 0, differing = 0;
   Scratch scratch;
+  const auto ref = tables.add(shelf, merges, word.word(), dropout, finest, 0, piece_itself, scratch);
+  std::size_t answered = 0, differing = 0;
   for (std::size_t i = 0; ref && i < draws; ++i) {
     const Key key{seed, 0, 0, i};
     const Find find = tables.find(ref, key.first(0));
@@ -397,12 +429,17 @@ PYBIND11_MODULE(_core, m) {
   py::class_<PyWord>(m, "Word").def(py::init<std::string, const PyParts&>());
 
   m.def("draw", &draw_pieces);
-  m.def("segment", &segment);
   m.def("distribution", &distribution_of);
   m.def("expected_lengths", &expected_lengths);
+  m.def("uses_avx2", &uses_avx2);
+  m.def("use_avx2", &use_avx2);
   m.def("table", &table_of);
   m.def("table_against_draw", &table_against_draw);
 
+  py::class_<Lines>(m, "Lines")
+      .def(py::init([](std::shared_ptr<Merges> merges, double p, Split split, const py::object& divide,
+                       std::size_t memory) { return std::make_unique<Lines>(merges, p, split, divide, memory); }))
+      .def("segment", &Lines::segment);
   py::class_<Streams>(m, "Streams")
       .def(py::init([](std::shared_ptr<Merges> merges, std::shared_ptr<Ids> ids, double p, Split split,
                        const py::object& divide, std::size_t memory, std::size_t threads) {
@@ -444,7 +481,8 @@ PYBIND11_MODULE(_core, m) {
   py::class_<HeldDropout> dropout(m, "DropoutSampler");
   dropout.def(py::init(&make_dropout_sampler))
       .def_property_readonly("memory", [](const HeldDropout& held) { return held.sampler->memory(); })
-      .def_property_readonly("tables", [](const HeldDropout& held) { return held.sampler->tables(); });
+      .def_property_readonly("tables", [](const HeldDropout& held) { return held.sampler->tables(); })
+      .def_property_readonly("starts", [](const HeldDropout& held) { return held.sampler->starts(); });
   bind_drawing(dropout);
   py::class_<HeldList> list(m, "ListSampler");
   list.def(py::init(&make_list_sampler));

@@ -65,18 +65,22 @@ class Dropout {
       missed_.push_back(all);
       if (all == 0) break;
     }
+    std::copy_n(missed_.begin(), std::min(missed_.size(), kFew), few_);
   }
   double p() const { return p_; }
   bool never() const { return p_ <= 0; }
   bool always() const { return p_ >= 1; }
   std::size_t round() const { return missed_.size(); }
   u64 missed(std::size_t k) const { return missed_[k]; }
+  static constexpr std::size_t kFew = 4;
+  u64 few(std::size_t k) const { return few_[k]; }  // the same for the first kFew, however many there are
 
  private:
   // Beyond so many dropped candidates in a row the count starts anew: dropping has no memory.
   static constexpr std::size_t kRound = 4096;
   double p_;
   std::vector<u64> missed_;
+  u64 few_[kFew] = {};
 };
 
 // Spends the random bits of one word. The invariant is offset < range, offset uniform.
@@ -95,6 +99,36 @@ class Decoder {
   // that survives; `candidates` itself if none survives.
   std::size_t dropped(const Dropout& dropout, std::size_t candidates) {
     if (dropout.always()) return candidates;
+    // The first few without a branch for each, since none of them could be predicted.
+    constexpr std::size_t kFew = Dropout::kFew;
+    u64 ends[kFew + 1];  // where the regions of 0, 1, ... dropped candidates end
+    ends[0] = range_;
+    std::size_t dropped = 0;
+    for (std::size_t k = 0; k < kFew; ++k) {
+      const u64 below = k < candidates ? mulhi(range_, dropout.few(k)) : 0;
+      ends[k + 1] = below;
+      dropped += offset_ < below;
+    }
+    if (dropped == kFew) return dropped_more(dropout, candidates);
+    range_ = ends[dropped] - ends[dropped + 1];
+    offset_ -= ends[dropped + 1];
+    refill();
+    return dropped;
+  }
+
+  // Whether the first candidate survives. If not, nothing is decided: dropped() takes the same decision again.
+  bool first_survives(const Dropout& dropout) {
+    const u64 below = mulhi(range_, dropout.few(0));
+    if (dropout.always() || offset_ < below) return false;
+    range_ -= below;
+    offset_ -= below;
+    refill();
+    return true;
+  }
+
+ private:
+  // The same, one by one.
+  std::size_t dropped_more(const Dropout& dropout, std::size_t candidates) {
     for (std::size_t done = 0;;) {
       const std::size_t round = std::min(candidates - done, dropout.round());
       u64 above = range_;
@@ -114,8 +148,6 @@ class Decoder {
       if (done == candidates) return candidates;
     }
   }
-
- private:
   void refill() {
     while (range_ < kLeast) {
       if (used_ == 16) {

@@ -49,6 +49,14 @@ Ids::Ids(std::shared_ptr<const Merges> merges, const std::vector<std::pair<std::
   for (Piece piece = 0; piece < merges_->known_pieces(); ++piece) {
     known_.push_back(merges_->empty(piece) ? kNoId : look_up({}, piece));
   }
+  for (Symbol symbol = 0; symbol < merges_->symbols(); ++symbol) {
+    const auto id = [&](bool last) {
+      const auto piece = merges_->only_piece(symbol, last);
+      return piece && known_[*piece] >= 0 ? static_cast<std::int32_t>(known_[*piece]) : kSeveral;
+    };
+    of_inner_.push_back(id(false));
+    of_last_.push_back(id(true));
+  }
 }
 
 std::int64_t Ids::look_up(const Word& word, Piece piece) const {
@@ -56,6 +64,34 @@ std::int64_t Ids::look_up(const Word& word, Piece piece) const {
   merges_->append(word, piece, text);
   const u32 found = strings_.find(text);
   return found == Words::kNone ? unknown_ : ids_[found];
+}
+
+u32 Ids::add(const Word& word, const std::vector<Piece>& pieces, Buffer* out) const {
+  u32 length = 0;
+  for (const Piece piece : pieces) {
+    const std::int64_t id = (*this)(word, piece);
+    if (id == kNoId) continue;
+    ++length;
+    if (out) out->push(static_cast<std::int32_t>(id));
+  }
+  return length;
+}
+
+u32 Ids::add(const Word& word, const Tokens& tokens, Buffer* out, Scratch& scratch) const {
+  u32 length = 0;
+  const auto add_one = [&](Symbol symbol, bool last) {
+    const auto& ids = last ? of_last_ : of_inner_;
+    if (symbol < ids.size() && ids[symbol] != kSeveral) {
+      ++length;
+      if (out) out->push(ids[symbol]);
+      return;
+    }
+    scratch.pieces.clear();
+    merges_->pieces(symbol, last, scratch.pieces);
+    length += add(word, scratch.pieces, out);
+  };
+  tokens.for_each([&](Symbol symbol) { add_one(symbol, false); }, [&](Symbol symbol) { add_one(symbol, true); });
+  return length;
 }
 
 u32 Sampler::sentence(Key& key, std::size_t number, Buffer* out, Scratch& scratch) const {
@@ -118,33 +154,53 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
       ids_(std::move(ids)),
       parts_(std::move(parts)),
       dropout_(p),
+      tables_(memory > corpus.types * sizeof(Tables::Ref) ? memory - corpus.types * sizeof(Tables::Ref) : 0),
       refs_(corpus.types, 0) {
-  // The frequent words first. What a table saves grows with the word's count, and so does the care that is
-  // taken over it: about kIntervals are made in all, a second's work or two, shared out by the counts.
-  constexpr double kIntervals = 64e6, kFewest = 16, kMost = 16384, kMostADraw = 48;
-  std::vector<u32> order(corpus.types);
-  std::iota(order.begin(), order.end(), 0u);
+  // A word that recurs gets a table: what it saves grows with the word's count, and so does the care that is
+  // taken over it. About kIntervals are made in all, a second's work or two, shared out by the counts. No table is
+  // made for what would take many epochs to repay it: a word that occurs less than kOften, or one whose table would
+  // leave more than half of all numbers to draw().
+  constexpr double kIntervals = 64e6, kFewest = 16, kMost = 16384, kMostADraw = 16, kLeast = 0.5;
+  constexpr u64 kOften = 2;
   const double drawn = std::accumulate(counts, counts + corpus.types, 1.0);
   const double a_draw = std::min(kIntervals / drawn, kMostADraw);
   const auto finest = [&](u32 type) {
     return 1 / std::clamp(a_draw * static_cast<double>(counts[type]), kFewest, kMost);
   };
-  std::stable_sort(order.begin(), order.end(), [&](u32 a, u32 b) { return counts[a] > counts[b]; });
+  std::vector<u32> often;
+  for (u32 type = 0; type < corpus.types; ++type) {
+    if (counts[type] >= kOften) often.push_back(type);
+  }
+  std::stable_sort(often.begin(), often.end(), [&](u32 a, u32 b) { return counts[a] > counts[b]; });
   const std::size_t workers = static_cast<std::size_t>(std::max(1, threads));
-  std::vector<Tables> tables(workers);
+  const auto empty = tables_.shelves(workers);
+  auto shelves = empty;
+  std::vector<std::size_t> tables(workers), starts(workers);
   in_threads(workers, [&](std::size_t worker) {
-    for (std::size_t i = worker; i < order.size() && tables[worker].memory() < memory / workers; i += workers) {
-      refs_[order[i]] = tables[worker].add(*merges_, word(order[i]), dropout_, finest(order[i]), *ids_);
+    Tables::Shelf& shelf = shelves[worker];
+    Scratch scratch;
+    for (std::size_t i = worker; i < often.size(); i += workers) {
+      const u32 type = often[i];
+      refs_[type] = tables_.add(shelf, *merges_, word(type), dropout_, finest(type), kLeast, *ids_, scratch);
+      tables[worker] += refs_[type] != 0;
     }
   });
-  for (std::size_t worker = 0; worker < workers; ++worker) {
-    const auto shift = tables_.append(tables[worker]);
-    for (std::size_t i = worker; i < order.size(); i += workers) {
-      Tables::Ref& ref = refs_[order[i]];
-      if (!ref) continue;
-      ref = shift ? ref + *shift : 0;
-      table_count_ += ref != 0;
+  // Of all other words the start is kept, in the order of the text, which is the order in which it will be read.
+  in_threads(workers, [&](std::size_t worker) {
+    Scratch scratch;
+    const std::size_t begin = corpus.types / workers * worker;
+    const std::size_t end = worker + 1 == workers ? corpus.types : corpus.types / workers * (worker + 1);
+    for (std::size_t type = begin; type < end; ++type) {
+      if (refs_[type]) continue;
+      refs_[type] = tables_.add_start(shelves[worker], *merges_, word(static_cast<u32>(type)), dropout_, scratch);
+      starts[worker] += refs_[type] != 0;
     }
+  });
+  memory_ = refs_.size() * sizeof(Tables::Ref);
+  for (std::size_t i = 0; i < workers; ++i) {
+    memory_ += Tables::memory(empty[i], shelves[i]);
+    table_count_ += tables[i];
+    start_count_ += starts[i];
   }
 }
 
@@ -152,15 +208,12 @@ u32 DropoutSampler::draw_word(const Key& key, u64 position, u64 first, u32 type,
                               Scratch& scratch) const {
   Decoder decoder(key, position, first);
   const Word drawn = word(type);
-  draw(*merges_, drawn, dropout_, &decoder, scratch);
-  u32 length = 0;
-  for (const Piece piece : scratch.pieces) {
-    const std::int64_t id = (*ids_)(drawn, piece);
-    if (id == kNoId) continue;
-    ++length;
-    if (out) out->push(static_cast<std::int32_t>(id));
+  if (const u32* const start = tables_.start(refs_[type])) {
+    scratch.tokens.run_from(start, *merges_, dropout_, decoder);
+    return ids_->add(drawn, scratch.tokens, out, scratch);
   }
-  return length;
+  draw(*merges_, drawn, dropout_, &decoder, scratch);
+  return ids_->add(drawn, scratch.pieces, out);
 }
 
 u32 DropoutSampler::sentence(const Key& key, const u32* words, std::size_t count, Buffer* out,
@@ -182,7 +235,7 @@ u32 DropoutSampler::sentence(const Key& key, const u32* words, std::size_t count
       if (refs[i]) tables_.prefetch(refs[i], first[i]);
     }
     for (std::size_t i = 0; i < size; ++i) {
-      finds[i] = refs[i] ? tables_.find(refs[i], first[i]) : kUnresolved;
+      finds[i] = Tables::is_table(refs[i]) ? tables_.find(refs[i], first[i]) : kUnresolved;
     }
     for (std::size_t i = 0; i < size; ++i) {
       const Find find = finds[i];

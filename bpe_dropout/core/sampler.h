@@ -68,6 +68,11 @@ class Ids {
     return look_up(word, piece);
   }
 
+  // Adds the ids of what was drawn, and returns how many there are. `out` null: the number alone.
+  u32 add(const Word& word, const std::vector<Piece>& pieces, Buffer* out) const;
+  // The same of a word of one part, from its tokens.
+  u32 add(const Word& word, const Tokens& tokens, Buffer* out, Scratch& scratch) const;
+
  private:
   std::int64_t look_up(const Word& word, Piece piece) const;
 
@@ -75,6 +80,8 @@ class Ids {
   Words strings_;
   std::vector<std::int32_t> ids_;
   std::vector<std::int64_t> known_;
+  static constexpr std::int32_t kSeveral = -1;
+  std::vector<std::int32_t> of_inner_, of_last_;  // of symbols that are one piece with an id; else kSeveral
   std::unordered_map<Piece, std::int32_t> characters_;
   std::int32_t unknown_;
 };
@@ -132,8 +139,9 @@ class DropoutSampler : public Sampler {
   DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids,
                  Parts parts, double p, const u64* counts, std::size_t memory, int threads, std::int32_t eos);
 
-  std::size_t memory() const { return tables_.memory() + refs_.size() * sizeof(Tables::Ref); }
-  std::size_t tables() const { return table_count_; }
+  std::size_t memory() const { return memory_; }
+  std::size_t tables() const { return table_count_; }  // words that have one
+  std::size_t starts() const { return start_count_; }
 
  protected:
   u32 sentence(const Key& key, const u32* words, std::size_t count, Buffer* out, Scratch& scratch) const override;
@@ -151,7 +159,7 @@ class DropoutSampler : public Sampler {
   Dropout dropout_;
   Tables tables_;
   std::vector<Tables::Ref> refs_;
-  std::size_t table_count_ = 0;
+  std::size_t memory_ = 0, table_count_ = 0, start_count_ = 0;
 };
 
 // Distributions that are given: for each word (or sentence) its segmentations and their

@@ -13,7 +13,8 @@ std::string_view bare(std::string_view line) {
   return line.substr(begin, line.find_last_not_of("\r ") + 1 - begin);
 }
 
-// A word that keeps recurring gets a table, and a finer one when it has occurred still more often.
+// A word that recurs is drawn from its start, then gets a table, and a finer one when it has occurred still more often.
+constexpr u32 kRecurs = 2;
 double finest_at(u32 count) {
   switch (count) {
     case 8: return 1.0 / 16;
@@ -74,21 +75,31 @@ void Stream::for_each_known_line(std::string_view text, F&& line) {
   flush();
 }
 
-template <class F, class G>
-void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& with_find, G&& with_pieces) {
+template <class F, class G, class H>
+void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& with_find, G&& with_tokens,
+                       H&& with_pieces) {
   Known& known = known_[number];
   const u32 count = known.count < 0xFFFFFFFF ? ++known.count : known.count;
   const double finest = dropout_.never() ? (count == 1) : finest_at(count);
   if (finest > 0) {
     const Word drawn = word(number);
-    known.table = ids_ ? tables_.add(*merges_, drawn, dropout_, finest, *ids_)
-                       : tables_.add(*merges_, drawn, dropout_, finest, piece_itself);
+    constexpr double kLeast = 0.5;
+    const Tables::Ref table = ids_ ? tables_.add(shelf_, *merges_, drawn, dropout_, finest, kLeast, *ids_, scratch_)
+                                   : tables_.add(shelf_, *merges_, drawn, dropout_, finest, kLeast, piece_itself, scratch_);
+    if (table) known.table = table;
   }
-  if (known.table) {
+  if (count == kRecurs && !known.table) {
+    known.table = tables_.add_start(shelf_, *merges_, word(number), dropout_, scratch_);
+  }
+  if (Tables::is_table(known.table)) {
     const Find find = tables_.find(known.table, first);
     if (find != kUnresolved) return with_find(known, find);
   }
   Decoder decoder(key, position, first);
+  if (const u32* const start = tables_.start(known.table)) {
+    scratch_.tokens.run_from(start, *merges_, dropout_, decoder);
+    return with_tokens(scratch_.tokens);
+  }
   draw(*merges_, word(number), dropout_, &decoder, scratch_);
   with_pieces(scratch_.pieces);
 }
@@ -117,12 +128,8 @@ void Stream::ids(std::string_view text, Key key, Buffer& out, std::vector<std::i
             std::memcpy(out.room(kMostIds + 4), tables_.ids(known.table) + ids_begin(find), 4 * ids_count(find));
             out.grow(ids_count(find));
           },
-          [&](const std::vector<Piece>& pieces) {
-            for (const Piece piece : pieces) {
-              const std::int64_t id = (*ids_)(word(number), piece);
-              if (id != kNoId) out.push(static_cast<std::int32_t>(id));
-            }
-          });
+          [&](const Tokens& tokens) { ids_->add(word(number), tokens, &out, scratch_); },
+          [&](const std::vector<Piece>& pieces) { ids_->add(word(number), pieces, &out); });
     }
     ends.push_back(static_cast<std::int64_t>(out.size()));
     ++key.sentence;
@@ -150,29 +157,50 @@ void Stream::text(std::string_view text, Key key, std::string& out) {
   if (!text.empty() && text.back() != '\n') out.pop_back();
 }
 
-void Stream::append_words(const u32* words, std::size_t count, const Key& key, std::string& out) {
-  if (!dropout_.never()) start_line(key, words, count);
+template <class F>
+void Stream::draw_line(const u32* words, std::size_t count, const Key& key, F&& with_pieces) {
+  start_line(key, words, count);
   for (std::size_t i = 0; i < count; ++i) {
-    if (i > 0) out.push_back(' ');
     const u32 number = words[i];
-    if (dropout_.never()) {
-      append_plain(number, out);
-      continue;
-    }
-    const auto append = [&](const u32* pieces, std::size_t size) {
-      const Word drawn = word(number);
-      for (std::size_t j = 0; j < size; ++j) {
-        if (j > 0) out.push_back(' ');
-        merges_->append(drawn, pieces[j], out);
-      }
-    };
     draw_word(
         key, i, first_[i], number,
         [&](const Known& known, Find find) {
-          append(tables_.ids(known.table) + ids_begin(find), ids_count(find));
+          with_pieces(word(number), tables_.ids(known.table) + ids_begin(find), ids_count(find));
         },
-        [&](const std::vector<Piece>& pieces) { append(pieces.data(), pieces.size()); });
+        [&](const Tokens& tokens) {
+          tokens.symbols(scratch_.symbols);
+          scratch_.pieces.clear();
+          merges_->pieces(scratch_.symbols.data(), scratch_.symbols.size(), true, scratch_.pieces);
+          with_pieces(word(number), scratch_.pieces.data(), scratch_.pieces.size());
+        },
+        [&](const std::vector<Piece>& pieces) { with_pieces(word(number), pieces.data(), pieces.size()); });
   }
+}
+
+void Stream::line(std::string_view line, const Key& key, const WithPieces& with_pieces) {
+  batch_.clear();
+  for_each_word(line, split_, [&](std::string_view word) { batch_.words.push_back(word); });
+  flush_words();
+  draw_line(batch_.known.data(), batch_.known.size(), key, with_pieces);
+  forget_if_too_much();
+}
+
+void Stream::append_words(const u32* words, std::size_t count, const Key& key, std::string& out) {
+  if (dropout_.never()) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i > 0) out.push_back(' ');
+      append_plain(words[i], out);
+    }
+    return;
+  }
+  bool first = true;
+  draw_line(words, count, key, [&](const Word& word, const Piece* pieces, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (!first) out.push_back(' ');
+      first = false;
+      merges_->append(word, pieces[i], out);
+    }
+  });
 }
 
 // Without dropout a word is written the same way every time.
@@ -192,12 +220,14 @@ void Stream::append_plain(u32 number, std::string& out) {
 }
 
 void Stream::forget_if_too_much() {
-  const std::size_t used = words_.memory() + tables_.memory() + rendered_.size() + known_.size() * sizeof(Known);
+  Tables::Shelf empty = tables_.shelves(1)[0];
+  const std::size_t used =
+      words_.memory() + Tables::memory(empty, shelf_) + rendered_.size() + known_.size() * sizeof(Known);
   if (used < memory_) return;
   words_ = Words();
   known_.clear();
   parts_.clear();
-  tables_.clear();
+  shelf_ = empty;
   rendered_.clear();
 }
 

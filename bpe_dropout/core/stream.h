@@ -32,10 +32,15 @@ class Stream {
         dropout_(p),
         split_(split),
         divide_(std::move(divide)),
-        memory_(memory) {}
+        memory_(memory),
+        tables_(memory),
+        shelf_(tables_.shelves(1)[0]) {}
 
   // key.sentence is the number of the first line.
   void text(std::string_view text, Key key, std::string& out);
+  // One line, which is valid: calls with_pieces(word, pieces, count) for each word.
+  using WithPieces = std::function<void(const Word&, const Piece*, std::size_t)>;
+  void line(std::string_view line, const Key& key, const WithPieces& with_pieces);
   // `ends` gets the end of each line in `out`.
   void ids(std::string_view text, Key key, Buffer& out, std::vector<std::int64_t>& ends);
 
@@ -69,11 +74,15 @@ class Stream {
     const u32 parts = known_[known].parts;
     return {words_[known], parts ? &parts_[parts - 1] : nullptr};
   }
-  // Calls with_find(known, find) if a table has the answer, else with_pieces(pieces).
-  template <class F, class G>
-  void draw_word(const Key& key, u64 position, u64 first, u32 known, F&& with_find, G&& with_pieces);
+  // Calls with_find(known, find) if a table has the answer, else with_tokens(tokens) or with_pieces(pieces).
+  template <class F, class G, class H>
+  void draw_word(const Key& key, u64 position, u64 first, u32 known, F&& with_find, G&& with_tokens,
+                 H&& with_pieces);
   // Fills first_ with the random numbers of a line's words.
   void start_line(const Key& key, const u32* known, std::size_t count);
+  // Draws the words of a line, as pieces.
+  template <class F>
+  void draw_line(const u32* known, std::size_t count, const Key& key, F&& with_pieces);
   void append_words(const u32* known, std::size_t count, const Key& key, std::string& out);
   void append_plain(u32 known, std::string& out);
   void forget_if_too_much();
@@ -91,6 +100,7 @@ class Stream {
   std::vector<Known> known_;
   std::deque<std::vector<Part>> parts_;
   Tables tables_;
+  Tables::Shelf shelf_;
   std::string rendered_;
   Scratch scratch_;
 };

@@ -9,7 +9,48 @@ struct Tables::State {
   Tokens tokens;              // of this part
 };
 
-void Tables::emit(Plan& plan, u64 begin, u32 outcome) {
+Tables::Tables(std::size_t memory) : size_(std::min(memory / sizeof(u32), kMostWords)) {
+  if (size_) words_.reset(static_cast<u32*>(std::malloc(size_ * sizeof(u32))));
+  if (!words_) size_ = 0;
+}
+
+std::vector<Tables::Shelf> Tables::shelves(std::size_t count) {
+  constexpr std::size_t kFirst = 4;  // so that no reference is 0
+  const std::size_t each = size_ > kFirst ? (size_ - kFirst) / count / 4 * 4 : 0;
+  std::vector<Shelf> shelves;
+  for (std::size_t i = 0; i < count; ++i) shelves.push_back({kFirst + i * each, kFirst + (i + 1) * each});
+  return shelves;
+}
+
+u32* Tables::room(Shelf& shelf, std::size_t size, u32 bits, Ref& ref) {
+  size = (size + 3) / 4 * 4;
+  if (shelf.end < shelf.next + size) return nullptr;
+  ref = static_cast<Ref>(shelf.next / 4 << 5 | bits);
+  u32* const at = words_.get() + shelf.next;
+  shelf.next += size;
+  return at;
+}
+
+void Tables::start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch) {
+  scratch.start.clear();
+  if (word.parts || !merges.by_token() || word.text.size() > 4 * Tokens::kMost || whole(word, 0)) return;
+  merges.start(word.text, scratch.symbols);
+  if (scratch.symbols.size() > Tokens::kMost) return;
+  scratch.tokens.start(merges, scratch.symbols);
+  scratch.tokens.save(merges, dropout, scratch.start);
+}
+
+Tables::Ref Tables::add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout,
+                              Scratch& scratch) {
+  start_of(merges, word, dropout, scratch);
+  Ref ref = 0;
+  u32* const to = scratch.start.empty() ? nullptr : room(shelf, scratch.start.size(), kStart, ref);
+  if (to) std::copy(scratch.start.begin(), scratch.start.end(), to);
+  return ref;
+}
+
+void Tables::emit(Plan& plan, u64 begin, u64 width, u32 outcome) {
+  if (outcome == kUnresolved) plan.unresolved += width;
   if (!plan.intervals.empty() && plan.intervals.back().outcome == outcome) return;
   plan.intervals.push_back({begin, outcome});
 }
@@ -20,63 +61,79 @@ void Tables::enter_part(Plan& plan, State& state, u64 begin, u64 range) {
   for (; state.part < parts; ++state.part) {
     const auto piece = whole(plan.word, state.part);
     if (!piece) {
-      std::vector<Symbol> symbols;
-      plan.merges.start(part_text(plan.word, state.part), symbols);
-      state.tokens.start(plan.merges, symbols);
+      plan.merges.start(part_text(plan.word, state.part), plan.symbols);
+      state.tokens.start(plan.merges, plan.symbols);
       return expand(plan, state, begin, range);
     }
     state.pieces.push_back(*piece);
   }
   const u32 number = static_cast<u32>(plan.outcomes.size());
-  emit(plan, begin, plan.outcomes.emplace(state.pieces, number).first->second);
+  emit(plan, begin, range, plan.outcomes.emplace(state.pieces, number).first->second);
 }
 
-// The same cuts as Decoder::dropped makes, all of them instead of the one that the number falls in.
-void Tables::expand(Plan& plan, const State& state, u64 begin, u64 range) {
-  const std::size_t candidates = state.tokens.candidates();
-  const auto finish = [&](u64 from, u64 width) {
-    State next;
-    next.part = state.part + 1;
-    next.pieces = state.pieces;
-    plan.merges.pieces(state.tokens.symbols(), state.tokens.size(), next.part == part_count(plan.word), next.pieces);
-    enter_part(plan, next, from, width);
-  };
-  if (candidates == 0 || plan.dropout.always()) return finish(begin, range);
-  if (plan.dropout.never()) {
-    State next = state;
-    next.tokens.merge_all_of_best(plan.merges);
-    return expand(plan, next, begin, range);
-  }
-  if (candidates > plan.dropout.round()) return emit(plan, begin, kUnresolved);
+// The part is segmented: on to the next.
+void Tables::finish_part(Plan& plan, State& state, u64 begin, u64 range) {
+  ++state.part;
+  state.tokens.symbols(plan.symbols);
+  plan.merges.pieces(plan.symbols.data(), plan.symbols.size(), state.part == part_count(plan.word), state.pieces);
+  enter_part(plan, state, begin, range);
+}
 
-  // ends[k]: where the region ends in which k candidates are dropped; it begins where the next ends.
-  std::vector<u64> ends{range};
-  while (ends.size() <= candidates) ends.push_back(mulhi(range, plan.dropout.missed(ends.size() - 1)));
-  ends.push_back(0);
-  for (std::size_t k = candidates + 1; k-- > 0;) {
-    const u64 from = ends[k + 1], width = ends[k] - from;
-    if (width == 0) continue;
-    if (width < plan.finest) {
-      emit(plan, begin + from, kUnresolved);
-    } else if (k == candidates) {
-      finish(begin + from, width);
-    } else {
+// The same cuts as Decoder::dropped makes, all of them instead of the one that the number falls in. The state is
+// spent: it goes the way on which nothing more is dropped, and the other ways go copies of it.
+void Tables::expand(Plan& plan, State& state, u64 begin, u64 range) {
+  if (plan.dropout.never()) {
+    while (state.tokens.candidates()) state.tokens.merge_all_of_best(plan.merges);
+  }
+  for (;;) {
+    const std::size_t candidates = state.tokens.candidates();
+    if (candidates == 0 || plan.dropout.always()) return finish_part(plan, state, begin, range);
+    if (candidates > plan.dropout.round()) return emit(plan, begin, range, kUnresolved);
+
+    // ends[k]: where the region ends in which k candidates are dropped; it begins where the next ends. What is
+    // left when an end is too near to the beginning is not looked into.
+    constexpr std::size_t kMostEnds = 64;
+    u64 ends[kMostEnds + 1];
+    std::size_t regions = 0;
+    ends[0] = range;
+    while (regions < kMostEnds && regions < candidates && ends[regions] >= plan.finest) {
+      ends[regions + 1] = mulhi(range, plan.dropout.missed(regions));
+      ++regions;
+    }
+    const u64 rest = ends[regions];
+    if (regions == candidates && rest >= plan.finest) {
+      State next = state;
+      finish_part(plan, next, begin, rest);
+    } else if (rest > 0) {
+      emit(plan, begin, rest, kUnresolved);
+    }
+    for (std::size_t k = regions; k-- > 1;) {
+      const u64 from = begin + ends[k + 1], width = ends[k] - ends[k + 1];
+      if (width == 0) continue;
+      if (width < plan.finest) {
+        emit(plan, from, width, kUnresolved);
+        continue;
+      }
       State next = state;
       next.tokens.merge(plan.merges, k);
-      expand(plan, next, begin + from, width);
+      expand(plan, next, from, width);
     }
+    begin += ends[1];
+    range -= ends[1];
+    if (range < plan.finest) return emit(plan, begin, range, kUnresolved);
+    state.tokens.merge(plan.merges, 0);
   }
 }
 
 Tables::Plan Tables::make_plan(const Merges& merges, const Word& word, const Dropout& dropout, double finest) {
   const double width = std::max(std::ldexp(finest, 63), static_cast<double>(Decoder::kLeast));
-  Plan plan{merges, word, dropout, static_cast<u64>(width), {}, {}};
+  Plan plan{merges, word, dropout, static_cast<u64>(width), {}, {}, 0, {}};
   State state;
   enter_part(plan, state, 0, Decoder::kWhole);
   return plan;
 }
 
-Tables::Ref Tables::write(const Plan& plan, const std::vector<std::vector<u32>>& ids) {
+Tables::Ref Tables::write(Shelf& shelf, const Plan& plan, const std::vector<std::vector<u32>>& ids, Scratch& scratch) {
   const auto& intervals = plan.intervals;
   u32 bits = 0;
   if (intervals.size() > 1) {
@@ -89,14 +146,18 @@ Tables::Ref Tables::write(const Plan& plan, const std::vector<std::vector<u32>>&
     if (some.size() > kMostIds) return 0;
     all_ids += some.size();
   }
-  const std::size_t first_interval = 1 + buckets;
+  const std::size_t first_interval = kHead + buckets;
   const std::size_t first_id = first_interval + (intervals.size() > 1 ? 2 * intervals.size() + 2 : 0);
   // What copies ids may read four at once, past the end of the last.
-  const std::size_t size = (first_id + all_ids + 4 + 3) / 4 * 4;
-  const std::size_t begin = words_.empty() ? 4 : words_.size();  // so that no reference is 0
-  if (first_id + all_ids >= (std::size_t{1} << 23) || begin / 4 >= kMostTables) return 0;
-  words_.resize(begin + size);
-  u32* const table = words_.data() + begin;
+  if (first_id + all_ids >= (std::size_t{1} << 23)) return 0;
+  Ref ref = 0;
+  scratch.start.clear();
+  if (plan.unresolved) start_of(plan.merges, plan.word, plan.dropout, scratch);
+  const std::size_t first_of_start = first_id + all_ids + 4;
+  u32* const table = room(shelf, first_of_start + scratch.start.size(), bits, ref);
+  if (!table) return 0;
+  std::copy(scratch.start.begin(), scratch.start.end(), table + first_of_start);
+  table[1] = scratch.start.empty() ? 0 : static_cast<u32>(first_of_start);
 
   std::vector<Find> finds;
   std::size_t next_id = first_id;
@@ -110,7 +171,7 @@ Tables::Ref Tables::write(const Plan& plan, const std::vector<std::vector<u32>>&
 
   table[0] = static_cast<u32>(intervals.size());
   if (intervals.size() == 1) {
-    table[1] = found(intervals[0]);
+    table[kHead] = found(intervals[0]);
   } else {
     u32* at = table + first_interval;
     for (const Interval& interval : intervals) {
@@ -124,19 +185,19 @@ Tables::Ref Tables::write(const Plan& plan, const std::vector<std::vector<u32>>&
       const u64 from = bucket << (63 - bits), to = (bucket + 1) << (63 - bits);
       while (i + 1 < intervals.size() && intervals[i + 1].begin <= from) ++i;
       const bool one = i + 1 == intervals.size() || intervals[i + 1].begin >= to;
-      table[1 + bucket] = one ? found(intervals[i]) : kSearch | static_cast<u32>(first_interval + 2 * i);
+      table[kHead + bucket] = one ? found(intervals[i]) : kSearch | static_cast<u32>(first_interval + 2 * i);
     }
   }
-  return static_cast<Ref>(begin / 4 << 5 | bits);
+  return ref;
 }
 
 std::vector<std::pair<std::vector<u32>, double>> Tables::probabilities(Ref ref) const {
   const u32* const table = at(ref);
   const u32 count = table[0];
-  const u32* const intervals = table + 1 + (std::size_t{1} << (ref & 31));
+  const u32* const intervals = table + kHead + (std::size_t{1} << (ref & kBits));
   std::map<std::vector<u32>, double> sums;
   for (u32 i = 0; i < count; ++i) {
-    const Find what = count == 1 ? table[1] : intervals[2 * i + 1];
+    const Find what = count == 1 ? table[kHead] : intervals[2 * i + 1];
     if (what == kUnresolved) continue;
     double width = std::ldexp(1.0, 32);
     if (count > 1) {

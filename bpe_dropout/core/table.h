@@ -7,7 +7,9 @@
 // allows.
 #pragma once
 
+#include <cstdlib>
 #include <map>
+#include <memory>
 
 #include "draw.h"
 
@@ -26,50 +28,69 @@ inline std::int64_t piece_itself(const Word&, Piece piece) { return piece; }
 
 class Tables {
  public:
-  // A reference to a table: 0 is none.
+  // What is kept for a word: 0 is nothing. The lower bits say what it is: so many bits of the number choose
+  // a bucket of the table, or it is a start.
   using Ref = u32;
+
+  // `memory`, in bytes, is never exceeded. It is taken from the system as it fills.
+  explicit Tables(std::size_t memory);
+
+  // Where one thread adds.
+  struct Shelf {
+    std::size_t next, end;
+  };
+  // Divides what is free between so many threads.
+  std::vector<Shelf> shelves(std::size_t count);
 
   // Makes a table for `word` with its intervals of width `finest` or more, of a whole of 1. The ids
   // of a piece are given by id(word, piece): a number, or kNoId for a piece that leaves no trace.
+  // Nothing is kept, and 0 returned, if there is no room, or if it would answer less than `least` of all numbers.
   template <class Id>
-  Ref add(const Merges& merges, const Word& word, const Dropout& dropout, double finest, Id&& id);
+  Ref add(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, double finest, double least,
+          Id&& id, Scratch& scratch);
+  // Keeps no more than the start of the word.
+  Ref add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch);
+
+  static bool is_table(Ref ref) { return ref && (ref & kBits) != kStart; }
+  // What Tokens::run_from takes; null if there is nothing. For a word with a table it is kept, too.
+  const u32* start(Ref ref) const {
+    if (!ref) return nullptr;
+    const u32* const kept = at(ref);
+    if (!is_table(ref)) return kept;
+    return kept[1] ? kept + kept[1] : nullptr;
+  }
 
   Find find(Ref ref, u64 first) const {
     const u32* const table = at(ref);
-    const u32 bits = ref & 31;
+    const u32 bits = ref & kBits;
     const u32 number = static_cast<u32>(first >> 32);
-    const u32 bucket = table[1 + (static_cast<u64>(number) >> (32 - bits))];
+    const u32 bucket = table[kHead + (static_cast<u64>(number) >> (32 - bits))];
     return bucket < kSearch ? bucket : search(table, number, bucket);
   }
   const u32* ids(Ref ref) const { return at(ref); }
   void prefetch(Ref ref, u64 first) const {
-    __builtin_prefetch(at(ref) + 1 + ((first >> 32) >> (32 - (ref & 31))));
-  }
-
-  // Takes in the tables of another; its references move up by what is returned. Nothing is taken in, or
-  // returned, if the references would not fit.
-  std::optional<Ref> append(const Tables& other) {
-    if ((words_.size() + other.words_.size()) / 4 >= kMostTables) return {};
-    const Ref shift = static_cast<Ref>(words_.size() / 4 << 5);
-    words_.insert(words_.end(), other.words_.begin(), other.words_.end());
-    return shift;
+    __builtin_prefetch(at(ref) + (is_table(ref) ? kHead + ((first >> 32) >> (32 - (ref & kBits))) : 0));
   }
 
   // For tests: the ids that the table itself answers with, and the share of the numbers for which it
   // surely does (where an interval begins, a share of 2^-32 may be left to draw()).
   std::vector<std::pair<std::vector<u32>, double>> probabilities(Ref ref) const;
 
-  std::size_t memory() const { return words_.size() * sizeof(u32); }
-  void clear() { words_.clear(); }
+  // What a shelf holds, in bytes.
+  static std::size_t memory(const Shelf& from, const Shelf& to) { return (to.next - from.next) * sizeof(u32); }
 
  private:
-  // A table is, in 32-bit words: the number of intervals; buckets for the leading bits of the
+  // A table is, in 32-bit words: the number of intervals; where the start is; buckets for the leading bits of the
   // number; intervals as pairs (first number, find) with a last one that is never reached; ids.
   // A bucket is a find, if it lies within one interval; else kSearch and where to start looking.
+  static constexpr std::size_t kHead = 2;
   static constexpr u32 kSearch = 0x80000000;
-  static constexpr std::size_t kMostTables = std::size_t{1} << 27;  // of four 32-bit words: 2 GiB
+  static constexpr u32 kBits = 31, kStart = 31;
+  static constexpr std::size_t kMostWords = std::size_t{1} << 29;  // 2 GiB, in steps of four: what a reference can say
 
-  const u32* at(Ref ref) const { return words_.data() + static_cast<std::size_t>(ref >> 5) * 4; }
+  const u32* at(Ref ref) const { return words_.get() + static_cast<std::size_t>(ref >> 5) * 4; }
+  // Room for so many 32-bit words, at a place that a reference can name; nothing if the shelf is full.
+  u32* room(Shelf& shelf, std::size_t size, u32 bits, Ref& ref);
 
   static Find search(const u32* table, u32 number, u32 bucket) {
     if (bucket == kUnresolved || number == 0xFFFFFFFF) return kUnresolved;
@@ -90,21 +111,32 @@ class Tables {
     u64 finest;
     std::vector<Interval> intervals;
     std::map<std::vector<Piece>, u32> outcomes;
+    u64 unresolved = 0;  // of 2^63
+    std::vector<Symbol> symbols;  // work space
   };
   struct State;
-  static void expand(Plan& plan, const State& state, u64 begin, u64 range);
+  static void expand(Plan& plan, State& state, u64 begin, u64 range);
   static void enter_part(Plan& plan, State& state, u64 begin, u64 range);
-  static void emit(Plan& plan, u64 begin, u32 outcome);
+  static void finish_part(Plan& plan, State& state, u64 begin, u64 range);
+  static void emit(Plan& plan, u64 begin, u64 width, u32 outcome);
   static Plan make_plan(const Merges& merges, const Word& word, const Dropout& dropout, double finest);
-  Ref write(const Plan& plan, const std::vector<std::vector<u32>>& ids);
+  Ref write(Shelf& shelf, const Plan& plan, const std::vector<std::vector<u32>>& ids, Scratch& scratch);
+  // scratch.start becomes what is kept of the start of a word; empty if nothing can be.
+  static void start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch);
 
-  std::vector<u32> words_;
+  struct Free {
+    void operator()(u32* words) const { std::free(words); }
+  };
+  std::unique_ptr<u32[], Free> words_;
+  std::size_t size_ = 0;
 };
 
 template <class Id>
-Tables::Ref Tables::add(const Merges& merges, const Word& word, const Dropout& dropout, double finest, Id&& id) {
+Tables::Ref Tables::add(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, double finest,
+                        double least, Id&& id, Scratch& scratch) {
   if (word.text.size() >= Tokens::kMost) return 0;
   const Plan plan = make_plan(merges, word, dropout, finest);
+  if (std::ldexp(static_cast<double>(plan.unresolved), -63) > 1 - least) return 0;
   std::vector<std::vector<u32>> ids(plan.outcomes.size());
   for (const auto& [pieces, outcome] : plan.outcomes) {
     std::vector<u32>& out = ids[outcome];
@@ -113,7 +145,7 @@ Tables::Ref Tables::add(const Merges& merges, const Word& word, const Dropout& d
       if (number != kNoId) out.push_back(static_cast<u32>(number));
     }
   }
-  return write(plan, ids);
+  return write(shelf, plan, ids, scratch);
 }
 
 }  // namespace bpe

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bpe_dropout import BoundedSampler, Corpus, Dictionary, InputError, Segmenter, choose, first_bits
+from bpe_dropout import BoundedSampler, Corpus, Dictionary, InputError, Segmenter, _core, choose, first_bits
 from bpe_dropout.word_index import index_path
 from tests.bpe_dropout.test_exact import chi_square
 from tests.conftest import write_codes
@@ -183,6 +183,39 @@ def test_threads_order_and_budget_change_nothing(corpus, segmenter, dictionary, 
             assert np.array_equal(drawn.ids, reference.ids)
             assert np.array_equal(other.lengths(**KEY, threads=threads), np.diff(reference.offsets))
     assert corpus.sampler(segmenter, dictionary, p, memory=0)._core.tables == 0
+
+
+def test_memory_is_bounded(corpus, segmenter, dictionary, caplog):
+    """What is kept takes no more than it may, and the log says what that is."""
+    caplog.set_level("INFO", "bpe_dropout.corpus")
+    kept = []
+    for memory in (0, 1 << 16, 1 << 17, 1 << 30):
+        for threads in (1, 3):
+            core = corpus.sampler(segmenter, dictionary, 0.1, memory=memory, threads=threads)._core
+            assert core.memory <= max(memory, 4 * len(corpus.counts))
+            kept.append(core.tables + core.starts)
+            assert f"tables for {core.tables} of {len(corpus.counts)} words, the start of {core.starts}," in caplog.text
+    assert kept[:2] == [0, 0] < kept[2:4] < kept[4:6] < kept[6:]
+
+
+def test_words_that_occur_once_have_no_table(tmp_path, segmenter, dictionary):
+    """It would not be repaid within a few epochs."""
+    (tmp_path / "text").write_text("statement other\n" + "government\n" * 50)
+    core = Corpus(tmp_path / "text").sampler(segmenter, dictionary, 0.1)._core
+    assert (core.tables, core.starts) == (1, 2)
+
+
+@pytest.mark.skipif(not _core.uses_avx2(), reason="this processor has no AVX2")
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.6])
+def test_every_processor_draws_the_same(corpus, segmenter, dictionary, p):
+    sampler = corpus.sampler(segmenter, dictionary, p, memory=1 << 16)
+    expected = sampler.tokens(**KEY).ids
+    _core.use_avx2(False)
+    try:
+        assert not _core.uses_avx2()
+        assert np.array_equal(sampler.tokens(**KEY).ids, expected)
+    finally:
+        _core.use_avx2(True)
 
 
 def test_concurrent_calls(sampler):
