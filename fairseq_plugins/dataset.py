@@ -18,7 +18,8 @@ import torch
 from fairseq.data import Dictionary, LanguagePairDataset
 from numpy.typing import NDArray
 
-from bpe_dropout.data.pairs import PairSide, Samples
+from bpe_dropout.data.batches import by_length
+from bpe_dropout.data.pairs import PairSide, Samples, Sides
 
 
 class TensorSide(PairSide):
@@ -43,20 +44,16 @@ class SegmentedPairs(LanguagePairDataset):
     """All pairs in the method's best segmentation."""
 
     def __init__(
-        self,
-        source: TensorSide,
-        target: TensorSide | None,
-        src_dict: Dictionary,
-        tgt_dict: Dictionary,
-        batching: Batching,
+        self, texts: Sides[TensorSide], src_dict: Dictionary, tgt_dict: Dictionary, batching: Batching
     ) -> None:
-        self._texts, self._batching = (source, target), batching
+        self._texts, self._batching = texts, batching
+        plain = texts.plain()
         super().__init__(
-            source.plain(),
-            source.plain_sizes,
+            plain.source,
+            texts.source.plain_sizes,
             src_dict,
-            target and target.plain(),
-            target and target.plain_sizes,
+            plain.target,
+            texts.target and texts.target.plain_sizes,
             tgt_dict,
             left_pad_source=batching.left_pad_source,
             left_pad_target=batching.left_pad_target,
@@ -66,12 +63,11 @@ class SegmentedPairs(LanguagePairDataset):
 
     def drawn(self, seed: int) -> DrawnPairs:
         """The same pairs for the training to draw from."""
-        return DrawnPairs(*self._texts, self.src_dict, self.tgt_dict, self._batching, seed)
+        return DrawnPairs(self._texts, self.src_dict, self.tgt_dict, self._batching, seed)
 
     def __getitems__(self, indices: Sequence[int]) -> Samples:
         """All pairs of a batch at once: torch's loader asks for them like this, and passes them to the collater."""
-        numbers = np.asarray(indices, dtype=np.int64)
-        return Samples(numbers, self.src.tokens(numbers), self.tgt.tokens(numbers) if self.tgt is not None else None)
+        return Sides(self.src, self.tgt).samples(indices)
 
     def collater(self, samples: Any, pad_to_length: dict[str, int] | None = None) -> dict[str, Any]:
         """fairseq's batch, to the last number, but made at once and not sentence by sentence."""
@@ -106,13 +102,9 @@ class SegmentedPairs(LanguagePairDataset):
         return self.src_sizes[indices] if self._batching.source_tokens else super().num_tokens_vec(indices)
 
     def ordered_indices(self) -> NDArray[np.int64]:
-        """fairseq's order: shuffled, then by target and by source length; sorted faster, since lengths are small."""
+        """fairseq's order: shuffled, then by length."""
         indices = self._shuffled() if self.shuffle else np.arange(len(self), dtype=np.int64)
-        for sizes in (self.tgt_sizes, self.src_sizes):
-            if sizes is not None:
-                small = sizes.astype(np.uint16) if sizes.max(initial=0) < 1 << 16 else sizes
-                indices = indices[np.argsort(small[indices], kind="stable")]
-        return indices
+        return by_length(indices, [sizes for sizes in (self.src_sizes, self.tgt_sizes) if sizes is not None])
 
     def _shuffled(self) -> NDArray[np.int64]:
         return np.random.permutation(len(self)).astype(np.int64)
@@ -121,16 +113,16 @@ class SegmentedPairs(LanguagePairDataset):
 class Ahead:
     """The segmentations of a coming epoch, drawn in a thread."""
 
-    def __init__(self, draw: Callable[[int], tuple[TensorSide, TensorSide | None]], epoch: int) -> None:
+    def __init__(self, draw: Callable[[int], Sides[TensorSide]], epoch: int) -> None:
         self._draw, self._epoch = draw, epoch
-        self._drawn: tuple[TensorSide, TensorSide | None] | None = None
+        self._drawn: Sides[TensorSide] | None = None
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def _run(self) -> None:
         self._drawn = self._draw(self._epoch)
 
-    def take(self, epoch: int) -> tuple[TensorSide, TensorSide | None]:
+    def take(self, epoch: int) -> Sides[TensorSide]:
         """What was drawn, if it is this epoch that is wanted."""
         self._thread.join()
         return self._drawn if epoch == self._epoch and self._drawn is not None else self._draw(epoch)
@@ -143,15 +135,9 @@ class DrawnPairs(SegmentedPairs):
     """
 
     def __init__(
-        self,
-        source: TensorSide,
-        target: TensorSide | None,
-        src_dict: Dictionary,
-        tgt_dict: Dictionary,
-        batching: Batching,
-        seed: int,
+        self, texts: Sides[TensorSide], src_dict: Dictionary, tgt_dict: Dictionary, batching: Batching, seed: int
     ) -> None:
-        super().__init__(source, target, src_dict, tgt_dict, batching)
+        super().__init__(texts, src_dict, tgt_dict, batching)
         self._seed, self._epoch = seed, 0
         self._ahead: Ahead | None = None
         self.skipped = 0  # pairs that are left out of this epoch for their length
@@ -159,7 +145,7 @@ class DrawnPairs(SegmentedPairs):
 
     @property
     def draws(self) -> bool:
-        return any(side is not None and side.draws for side in self._texts)
+        return self._texts.draws
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
@@ -179,16 +165,13 @@ class DrawnPairs(SegmentedPairs):
 
     def draw_ahead(self) -> None:
         """Draws the lengths of the next epoch during the training, so that the next epoch starts at once."""
-        texts = [text for side in self._texts if side is not None for text in side.texts]
+        texts = [text for side in self._texts.given for text in side.texts]
         if self._ahead is None and self.draws and all(text.draws_aside for text in texts):
             self._ahead = Ahead(self._draw, self._epoch + 1)
 
-    def _draw(self, epoch: int) -> tuple[TensorSide, TensorSide | None]:
-        source, target = self._texts
-        drawn = source.draw(self._seed, epoch), target.draw(self._seed, epoch) if target is not None else None
-        for side in drawn:
-            if side is not None:
-                side.sizes  # noqa: B018 -- drawn here and now
+    def _draw(self, epoch: int) -> Sides[TensorSide]:
+        drawn = self._texts.draw(self._seed, epoch)
+        drawn.sizes  # noqa: B018 -- drawn here and now
         return drawn
 
     def __getstate__(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from sacrebleu.metrics import BLEU
 
 from bpe_dropout import Dictionary, InputError
 from bpe_dropout.data.folder import DataFolder
+from bpe_dropout.data.pairs import Sides
 from bpe_dropout.data.texts import Text
 from bpe_dropout.methods import METHODS, ROLES
 
@@ -87,13 +88,13 @@ class ResegmentingTask(TranslationTask):
         # Only to translate, a source is enough: fairseq-generate passes task_cfg, the trainer does not.
         if "task_cfg" not in kwargs or folder.has_text(split, folder.target):
             target = TensorSide(self._texts(folder, parts or [split], folder.target), 1)
-            check_pairs(source, target)
+        sides = Sides(source, target)
+        sides.check()
         if len(paths) > 1 and split not in self.datasets:
             self._check_shards(paths, split)
-        for side in (source, target):
-            if side is not None:
-                self._check_unknown(split, side)
-        self.datasets[split] = SegmentedPairs(source, target, self.src_dict, self.tgt_dict, self._batching(split))
+        for side in sides.given:
+            self._check_unknown(split, side)
+        self.datasets[split] = SegmentedPairs(sides, self.src_dict, self.tgt_dict, self._batching(split))
         logger.info(f"{folder.path} {split} {folder.source}-{folder.target} {len(source)} examples, as words")
         if "task_cfg" in kwargs and self._bpe.prepares(folder.target):
             logger.info(
@@ -187,11 +188,11 @@ class ResegmentingTask(TranslationTask):
         """Errors in later shards are reported before the first is trained on."""
         for path in paths:
             folder = DataFolder(path, self.cfg.source_lang, self.cfg.target_lang)
-            source, target = (
+            sides = (
                 TensorSide([self._text(folder.text(split, language), language)], side)
                 for side, language in enumerate((folder.source, folder.target))
             )
-            check_pairs(source, target)
+            Sides(*sides).check()
 
     def _batching(self, split: str) -> Batching:
         return Batching(
@@ -205,14 +206,9 @@ class ResegmentingTask(TranslationTask):
     def _check_unknown(self, split: str, side: TensorSide) -> None:
         """A dictionary of other codes gives mostly unknown pieces: better said now than seen in the loss."""
         for text in dict.fromkeys(side.texts):
-            share, word = text.unknown()
-            if share > 0.01:
-                language = (self.cfg.source_lang, self.cfg.target_lang)[side.side]
-                sentence = (
-                    f"{share:.1%} of the pieces of {text.path}, segmented without dropout, are not in "
-                    f"dict.{language}.txt; the most frequent such word is {word!r}, which becomes "
-                    f"{' '.join(text.segment(word))}"
-                )
+            language = (self.cfg.source_lang, self.cfg.target_lang)[side.side]
+            share, sentence = text.describe_unknown(f"dict.{language}.txt")
+            if sentence:
                 if share > self._bpe.cfg.resegment_max_unk and split == self.cfg.train_subset:
                     raise InputError(
                         f"{sentence}. Codes and dictionary do not match: make the dictionary again "
@@ -309,15 +305,6 @@ def refuse_options(cfg: Any, training: bool) -> None:
         )
     if cfg.upsample_primary == 0 or cfg.upsample_primary < -1:
         raise InputError(f"--upsample-primary: a number of times from 1 on, not {cfg.upsample_primary}")
-
-
-def check_pairs(source: TensorSide, target: TensorSide) -> None:
-    for left, right in zip(source.texts, target.texts, strict=True):
-        if len(left) != len(right):
-            raise InputError(
-                f"{left.path} has {len(left)} lines and {right.path} has {len(right)}: line n of the one must be the "
-                f"translation of line n of the other"
-            )
 
 
 def training_seed(cfg: Any) -> int:

@@ -6,7 +6,8 @@ preparation    how raw text becomes words, and words text again
 moses          the same as Moses' scripts do it: words and punctuation, escapes
 vocabulary     dictionaries of pieces
 texts          a text as a method sees it: plain, or drawn
-pairs          the source or target of all sentence pairs, and batches of them, padded
+pairs          the source and target of all sentence pairs, and batches of them, padded
+batches        which sentences make a batch, by their lengths
 
 Needs neither torch nor fairseq.
 """

@@ -1,18 +1,20 @@
-"""The source or the target of all sentence pairs, segmented when it is asked for, and batches of it, padded.
+"""The source and the target of all sentence pairs, segmented when they are asked for, and batches of them, padded.
 
 A `PairSide` is made of texts. Its copies `plain()` and `draw(seed, epoch)` are one segmentation of all of it: they have
-the exact sizes of all sentences and the tokens of any. Tensors are up to the toolkit: everything here is numpy.
+the exact sizes of all sentences and the tokens of any. `Sides` does so for the source and the target together, or for
+a text alone. Tensors are up to the toolkit: everything here is numpy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..corpus import Ragged
+from ..errors import InputError
 from .texts import Segmentations, Text
 
 
@@ -128,3 +130,48 @@ class PairSide:
             for sentence in tokens.sentences()
         ]
         return Tokens(np.concatenate(short), np.array([len(sentence) for sentence in short]))
+
+
+Side = TypeVar("Side", bound=PairSide)
+
+
+class Sides(NamedTuple, Generic[Side]):
+    """The source and the target of all pairs, or a text alone."""
+
+    source: Side
+    target: Side | None = None
+
+    @property
+    def given(self) -> list[Side]:
+        return [side for side in self if side is not None]
+
+    @property
+    def draws(self) -> bool:
+        return any(side.draws for side in self.given)
+
+    @property
+    def sizes(self) -> list[NDArray[np.int32]]:
+        return [side.sizes for side in self.given]
+
+    def plain(self) -> Sides[Side]:
+        return Sides(*(side.plain() for side in self.given))
+
+    def draw(self, seed: int, epoch: int) -> Sides[Side]:
+        return Sides(*(side.draw(seed, epoch) for side in self.given))
+
+    def samples(self, indices: Sequence[int] | NDArray[np.int64]) -> Samples:
+        """The pairs of a batch, all at once."""
+        numbers = np.asarray(indices, dtype=np.int64)
+        target = None if self.target is None else self.target.tokens(numbers)
+        return Samples(numbers, self.source.tokens(numbers), target)
+
+    def check(self) -> None:
+        """An error if source and target are no translations of each other, line by line."""
+        if self.target is None:
+            return
+        for left, right in zip(self.source.texts, self.target.texts, strict=True):
+            if len(left) != len(right):
+                raise InputError(
+                    f"{left.path} has {len(left)} lines and {right.path} has {len(right)}: line n of the one must be "
+                    f"the translation of line n of the other"
+                )

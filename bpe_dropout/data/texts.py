@@ -107,6 +107,16 @@ class Text(ABC):
         worst = int(np.argmax(counts * (unknown > 0)))
         return float((unknown * counts).sum() / max(1, (lengths * counts).sum())), self.corpus.type(worst)
 
+    def describe_unknown(self, dictionary: str) -> tuple[float, str]:
+        """The share of unknown pieces, and, if it is more than a few, a sentence about them."""
+        share, word = self.unknown()
+        if share <= 0.01:
+            return share, ""
+        return share, (
+            f"{share:.1%} of the pieces of {self.path}, segmented without dropout, are not in {dictionary}; the most "
+            f"frequent such word is {word!r}, which becomes {' '.join(self.segment(word))}"
+        )
+
 
 def log_progress(what: str, unit: str, scale: float = 1) -> Callable[[int, int | None], None]:
     """Progress in the log, every ten seconds."""
