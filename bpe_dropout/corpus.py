@@ -30,7 +30,7 @@ from .errors import InputError, NoSuchSentence, check_dropout, check_number
 from .keys import make_key
 from .lists import Lists
 from .segmenter import Segmenter
-from .word_index import Progress, open_index
+from .word_index import Progress, digest_of, open_index
 
 Segmentation = Sequence[str]
 Distribution = Iterable[tuple[Segmentation, float]] | Mapping[tuple[str, ...], float]
@@ -65,7 +65,8 @@ class Corpus:
         """
         self.path = Path(path)
         self._absolute = self.path.absolute()  # for copies in processes that work elsewhere
-        sections = open_index(self.path, progress)
+        self._time = self.path.stat().st_mtime_ns
+        sections, self.digest = open_index(self.path, progress)
         self.words: NDArray[np.uint32] = sections["words"]
         self.sentence_ends: NDArray[np.uint64] = sections["sentence_ends"]
         self._type_ends: NDArray[np.uint64] = sections["type_ends"]
@@ -77,10 +78,21 @@ class Corpus:
         return len(self.sentence_ends) - 1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Corpus, (self._absolute,)
+        return _reopen, (self._absolute, self.digest)
 
     def __repr__(self) -> str:
         return f"Corpus({str(self.path)!r}, {len(self)} sentences, {len(self.words)} words, {len(self.counts)} types)"
+
+    def check_unchanged(self) -> None:
+        """An error if the text is no longer the one that was loaded: its sentences would have other numbers."""
+        try:
+            time = self._absolute.stat().st_mtime_ns
+            unchanged = time == self._time or digest_of(self._absolute) == self.digest
+        except FileNotFoundError:
+            raise InputError(f"{self.path} is gone; put it back, or begin again with another text") from None
+        if not unchanged:
+            raise _changed(self.path)
+        self._time = time
 
     @property
     def word_counts(self) -> NDArray[np.int64]:
@@ -173,6 +185,18 @@ class Corpus:
         core = _core.ListSampler(None, len(self), *lists.arrays(), _eos_id(eos, dictionary))
         rebuild = (_rebuild_distribution_sampler, (self, distribution, dictionary, eos, True))
         return Sampler(core, len(self), rebuild)
+
+
+def _reopen(path: Path, digest: str) -> Corpus:
+    """The corpus in another process, which must not go on with another text."""
+    corpus = Corpus(path)
+    if corpus.digest != digest:
+        raise _changed(path)
+    return corpus
+
+
+def _changed(path: Path) -> InputError:
+    return InputError(f"{path} has changed since it was loaded; put it back, or begin again with the new text")
 
 
 def _rebuild_sampler(

@@ -24,6 +24,8 @@ SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 class Dictionary:
     """Ids of pieces; a piece that is not in `ids` is `unk`, and `eos`, if there is one, ends the sentences of a corpus.
 
+    `pad` fills the rows of batches.
+
     >>> dictionary = Dictionary({"un@@": 4, "related": 5}, unk=3)
     >>> dictionary["un@@"], dictionary["rel@@"]
     (4, 3)
@@ -32,6 +34,7 @@ class Dictionary:
     ids: Mapping[str, int]
     unk: int
     eos: int | None = None
+    pad: int | None = None
 
     def __post_init__(self) -> None:
         for piece, number in [*self.ids.items(), ("unk", self.unk)]:
@@ -67,4 +70,4 @@ class Dictionary:
                 )
             ids[piece] = number
             number += 1
-        return cls(ids, unk=SPECIAL.index("<unk>"), eos=SPECIAL.index("</s>"))
+        return cls(ids, unk=SPECIAL.index("<unk>"), eos=SPECIAL.index("</s>"), pad=SPECIAL.index("<pad>"))

@@ -40,10 +40,10 @@ _SECTIONS = {
 }
 
 
-def open_index(text: Path, progress: Progress | None) -> dict[str, NDArray[Any]]:
-    """The arrays of the index of a text: words, sentence_ends, type_ends, counts and types."""
+def open_index(text: Path, progress: Progress | None) -> tuple[dict[str, NDArray[Any]], str]:
+    """The arrays of the index of a text (words, sentence_ends, type_ends, counts and types), and the text's digest."""
     mapped, header = _open_index(text, progress)
-    return _sections(mapped, header)
+    return _sections(mapped, header), header["digest"]
 
 
 def _sections(mapped: mmap.mmap, header: dict[str, Any]) -> dict[str, NDArray[Any]]:
@@ -116,14 +116,18 @@ def _is_of(header: dict[str, Any], text: Path, stat: os.stat_result, path: Path)
     # A text that was changed within the tick of the clock in which it was read would look unchanged.
     if header["text_time"] == stat.st_mtime_ns and header["made"] - stat.st_mtime_ns > 2_000_000_000:
         return True
+    if digest_of(text) != header["digest"]:
+        return False
+    _note_time(path, header, stat)
+    return True
+
+
+def digest_of(text: Path) -> str:
     digest = hashlib.blake2b(digest_size=16)
     with text.open("rb") as file:
         while block := file.read(BLOCK):
             digest.update(block)
-    if digest.hexdigest() != header["digest"]:
-        return False
-    _note_time(path, header, stat)
-    return True
+    return digest.hexdigest()
 
 
 def _note_time(path: Path, header: dict[str, Any], stat: os.stat_result) -> None:

@@ -15,6 +15,31 @@ from ..errors import InputError
 Numbers = NDArray[np.int64]
 
 
+def plan(
+    sizes: Sequence[NDArray[np.int32]],
+    max_tokens: int,
+    max_sentences: int | None = None,
+    max_length: int | None = None,
+    *,
+    ranks: int = 1,
+    random: np.random.RandomState | None = None,
+) -> list[Numbers]:
+    """The batches of an epoch: rank r takes every batch from r on in steps of `ranks`, and all take as many.
+
+    `sizes` are the lengths of all sentences, of the source and of the target. Sentences that are longer than max_tokens
+    or max_length are left out. With `random`, sentences of equal length, and then the batches, are in random order.
+
+    >>> plan([np.array([2, 9, 2, 5]), np.array([3, 2, 3, 4])], max_tokens=6)
+    [array([0, 2]), array([3])]
+    """
+    longest = np.maximum.reduce(sizes)
+    numbers = np.arange(len(longest)) if random is None else random.permutation(len(longest)).astype(np.int64)
+    fits = longest <= (max_tokens if max_length is None else min(max_tokens, max_length))
+    numbers = by_length(numbers[fits[numbers]], sizes)
+    batches = split_evenly(cut(numbers, longest, max_tokens, max_sentences), ranks)
+    return batches if random is None else [batches[number] for number in random.permutation(len(batches))]
+
+
 def by_length(numbers: Numbers, sizes: Sequence[NDArray[np.int32]]) -> Numbers:
     """Sentences by the length of the source, then of the target; of equals, in the order given. `sizes` is of all.
 
