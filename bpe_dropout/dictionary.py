@@ -8,8 +8,8 @@ A fairseq dictionary file names the pieces from id 4 on; 0 to 3 are <s>, <pad>, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import _core
@@ -47,9 +47,21 @@ class Dictionary:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def size(self) -> int:
+        """How many ids there are, with those of symbols: the rows of a table of embeddings."""
+        symbols = (self.unk, self.eos or 0, self.pad or 0)
+        return 1 + max(*symbols, *self.ids.values())
+
     def bind(self, segmenter: Segmenter) -> _core.Ids:
         """The ids of a segmenter's pieces, for the compiled core."""
         return _core.Ids(segmenter._merges, list(self.ids.items()), self.unk)
+
+    @classmethod
+    def of_pieces(cls, pieces: Iterable[str]) -> Dictionary:
+        """These pieces from id 4 on, and fairseq's symbols before them."""
+        ids = {piece: number for number, piece in enumerate(pieces, len(SPECIAL))}
+        return cls(ids, *(SPECIAL.index(symbol) for symbol in ("<unk>", "</s>", "<pad>")))
 
     @classmethod
     def load(cls, path: str | Path) -> Dictionary:
@@ -70,4 +82,4 @@ class Dictionary:
                 )
             ids[piece] = number
             number += 1
-        return cls(ids, unk=SPECIAL.index("<unk>"), eos=SPECIAL.index("</s>"), pad=SPECIAL.index("<pad>"))
+        return replace(cls.of_pieces(()), ids=ids)

@@ -14,18 +14,30 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..corpus import Corpus
-from ..dictionary import SPECIAL
+from ..dictionary import SPECIAL, Dictionary
 from ..errors import InputError
 from ..segmenter import Segmenter
 
 
-def count_pieces(segmenter: Segmenter, corpus: Corpus) -> Counter[str]:
-    """The pieces of a text under plain BPE, and how often they occur."""
+def make_dictionary(segmenter: Segmenter, text: str | Path) -> Dictionary:
+    """The dictionary of a text, with every piece that dropout can make: no piece of this text is ever unknown.
+
+    >>> make_dictionary(Segmenter.from_codes("codes"), "train.txt")
+    """
+    entries = dictionary_entries(count_pieces(segmenter, read_corpus(Path(text)), possible=True))
+    return Dictionary.of_pieces(piece for piece, _ in entries)
+
+
+def count_pieces(segmenter: Segmenter, corpus: Corpus, *, possible: bool = False) -> Counter[str]:
+    """The pieces of a text under plain BPE, and how often they occur; those that are only `possible` do so 0 times."""
     segmented = segmenter.stream().text(corpus.type_lines()).decode().removesuffix("\n")
     counts: Counter[str] = Counter()
     for line, count in zip(segmented.split("\n"), corpus.counts.tolist(), strict=True):
         for piece in line.split(" "):
             counts[piece] += count
+    if possible:
+        for piece in possible_pieces(segmenter, corpus.types()):
+            counts.setdefault(piece, 0)
     return counts
 
 

@@ -13,7 +13,7 @@ from ..codes import Codes
 from ..corpus import Ragged, Sampler
 from ..data.folder import DataFolder
 from ..data.texts import Segmentations, Text
-from ..data.vocabulary import count_pieces, possible_pieces, read_corpus
+from ..data.vocabulary import count_pieces, read_corpus
 from ..dictionary import SPECIAL, Dictionary
 from ..errors import InputError, check_dropout
 from ..files import whole
@@ -86,12 +86,7 @@ class Bpe(Method):
 
     def count(self, model: BpeModel, text: Path, vocabulary: str) -> Counter[str]:
         """With the vocabulary `dropout`, pieces that only dropout makes have the count 0."""
-        corpus = read_corpus(text)
-        counts = count_pieces(model.segmenter, corpus)
-        if vocabulary == "dropout":
-            for piece in possible_pieces(model.segmenter, corpus.types()):
-                counts.setdefault(piece, 0)
-        return counts
+        return count_pieces(model.segmenter, read_corpus(text), possible=vocabulary == "dropout")
 
     def text(self, path: Path, model: BpeModel, dictionary: Dictionary, role: str, drawing: Drawing) -> Text:
         p = getattr(drawing.options, f"bpe_dropout_{role}")
