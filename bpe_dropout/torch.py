@@ -334,7 +334,10 @@ class TokenBatches(TorchSampler[list[int]]):
         return {"epoch": epoch, "done": done, "batches": self._fingerprint(epoch)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next iteration goes on in mid-epoch, after the last batch of the state."""
+        """The next iteration goes on in mid-epoch, after the last batch of the state.
+
+        If that was the last of its epoch, and a later epoch is set already, it stays set.
+        """
         try:
             epoch, done, batches = state["epoch"], state["done"], state["batches"]
         except (KeyError, TypeError):
@@ -346,6 +349,8 @@ class TokenBatches(TorchSampler[list[int]]):
                 "seed, max_tokens, max_sentences, shuffle or world_size have changed. Change them back, or begin an "
                 f"epoch: set_epoch({epoch + 1})"
             )
+        if self._is_new and self.epoch > epoch and done >= len(self._batches(epoch)) // self._ranks:
+            return
         self.epoch, self._done, self._first, self._is_new = epoch, done, done, True
 
     def _batches(self, epoch: int | None = None) -> list[Numbers]:

@@ -38,7 +38,7 @@ def prepare(source: Path, target: Path, work: Path) -> None:
 
 
 class Transformer(nn.Module):
-    def __init__(self, sources: int, targets: int, pad: int, size: int = 192, layers: int = 3, p: float = 0.1) -> None:
+    def __init__(self, sources: int, targets: int, pad: int, size: int = 128, layers: int = 2, p: float = 0.1) -> None:
         super().__init__()
         layer = {"nhead": 4, "dim_feedforward": 4 * size, "dropout": p, "batch_first": True, "norm_first": True}
         encoder, decoder = nn.TransformerEncoderLayer(size, **layer), nn.TransformerDecoderLayer(size, **layer)
@@ -130,7 +130,7 @@ def main() -> None:
     for name in ("source", "target", "work"):
         parser.add_argument(name, type=Path)
     parser.add_argument("--dropout", type=float, default=0.1, help="p of BPE-dropout; 0 is plain BPE")
-    parser.add_argument("--updates", type=int, default=1500)
+    parser.add_argument("--updates", type=int, default=1000)
     parser.add_argument("--save-every", type=int, default=100)
     options = parser.parse_args()
     work, folder = options.work, options.work / "data"

@@ -209,6 +209,17 @@ def test_another_epoch_after_a_restart_is_whole(folder, alone):
     assert_same(load(pairs, batches, epochs=[2]), [batch for batch in alone if batch.epoch == 2])
 
 
+def test_a_later_epoch_stays_set_when_a_finished_one_is_loaded(folder, alone):
+    """torchdata's loader loads the state when it is iterated, after set_epoch."""
+    first = [batch for batch in alone if batch.epoch == 1]
+    for last, left in ((first[-1], len(alone) - len(first)), (first[-2], 1)):
+        pairs, batches = make(folder)
+        batches.set_epoch(2)
+        batches.load_state_dict(batches.state_dict(after=last))
+        rest = list(DataLoader(pairs, batch_sampler=batches, collate_fn=pairs.collate))
+        assert_same(rest, alone[last.step + 1 :][:left])
+
+
 def test_files_one_by_one(folder, alone):
     """Codes and dictionaries may be named, or made already, and be one for both sides."""
     texts = [folder / f"train.en-xx.{language}" for language in ("en", "xx")]
