@@ -418,8 +418,10 @@ def check_symbols(text: Text) -> int:
                 f"the dictionary of {text.path} has no id for {name}, which batches need: "
                 "Dictionary(ids, unk=3, eos=2, pad=1), for example"
             )
-    if sentence := text.describe_unknown("its dictionary")[1]:
-        warnings.warn(f"{sentence}. Codes and dictionary may not belong together", stacklevel=5)
+    share, sentence = text.describe_unknown("its dictionary")
+    if sentence:
+        advice = ". Codes and dictionary do not match: make the dictionary again" if share > 0.1 else ""
+        warnings.warn(sentence + advice, stacklevel=5)
     assert dictionary.pad is not None
     return dictionary.pad
 

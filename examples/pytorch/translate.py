@@ -32,7 +32,7 @@ def prepare(source: Path, target: Path, work: Path) -> None:
         (work / f"train{file.suffix}").write_text("\n".join(lines), "utf-8")
         (work / f"test{file.suffix}").write_text("\n".join(test), "utf-8")
     command = [sys.executable, "-m", "bpe_dropout", "data", "--tokenize", "--lowercase", "--merges", "1000"]
-    command += ["--source-lang", source.suffix[1:], "--target-lang", target.suffix[1:]]
+    command += ["--vocabulary", "dropout", "--source-lang", source.suffix[1:], "--target-lang", target.suffix[1:]]
     command += ["--trainpref", str(work / "train"), "--testpref", str(work / "test"), "--destdir", str(work / "data")]
     subprocess.run(command, check=True)
 

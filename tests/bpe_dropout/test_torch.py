@@ -431,7 +431,7 @@ def test_bad_texts(folder, tmp_path):
     for dictionary, missing in ((Dictionary(ids, unk=3, eos=2), "padding"), (Dictionary(ids, unk=3, pad=1), "end of")):
         with pytest.raises(InputError, match=rf"the dictionary of .*train\.en-xx\.en has no id for {missing}"):
             Sentences(text, codes=folder / "codes.en", dictionary=dictionary)
-    with pytest.warns(UserWarning, match=r"of the pieces of .*Codes and dictionary may not belong together"):
+    with pytest.warns(UserWarning, match=r"of the pieces of .*Codes and dictionary do not match"):
         Sentences(text, codes=folder / "codes.en", dictionary=folder / "dict.xx.txt")
 
 
