@@ -281,7 +281,7 @@ class TokenBatches(TorchSampler[list[int]]):
         self._ranks = at_least_1("world_size", world_size)
         self._rank = check_number("the rank", rank, self._ranks)
         self._planned: tuple[int, list[Numbers]] | None = None
-        self._print: tuple[int, str] | None = None
+        self._fingerprinted: tuple[int, str] | None = None
         self.epoch = 0
         self._is_new = False  # the epoch was set, and nothing was drawn in it yet
         self._done = 0  # batches of the epoch that were given out
@@ -298,8 +298,8 @@ class TokenBatches(TorchSampler[list[int]]):
         for text in self._data.texts:
             text.corpus.check_unchanged()
         if epoch != self.epoch:
-            self._done = self._first = 0
-        self.epoch, self._is_new = epoch, True
+            self._first = 0
+        self.epoch, self._done, self._is_new = epoch, self._first, True
 
     def __len__(self) -> int:
         """The number of batches of this rank in this epoch, all of them."""
@@ -346,8 +346,8 @@ class TokenBatches(TorchSampler[list[int]]):
         if done and batches != self._fingerprint(epoch):
             raise InputError(
                 f"the batches of epoch {epoch} are not those of the state: a text, codes, a dictionary, dropout, the "
-                "seed, max_tokens, max_sentences, shuffle or world_size have changed. Change them back, or begin an "
-                f"epoch: set_epoch({epoch + 1})"
+                "seed, max_tokens or another option of TokenBatches has changed. Change it back, or do not load the "
+                f"state and begin with a whole epoch: set_epoch({epoch + 1})"
             )
         if self._is_new and self.epoch > epoch and done >= len(self._batches(epoch)) // self._ranks:
             return
@@ -379,14 +379,14 @@ class TokenBatches(TorchSampler[list[int]]):
 
     def _fingerprint(self, epoch: int) -> str:
         """Of the batches of an epoch: their sentences, all lengths, and the texts."""
-        if self._print is None or self._print[0] != epoch:
+        if self._fingerprinted is None or self._fingerprinted[0] != epoch:
             batches, digest = self._batches(epoch), hashlib.blake2b(digest_size=16)
             for array in (np.cumsum([len(batch) for batch in batches]), *batches, *self._data.sizes(epoch)):
                 digest.update(array.astype("<i8").tobytes())
             for text in (str(self._ranks), *(text.corpus.digest for text in self._data.texts)):
                 digest.update(text.encode())
-            self._print = epoch, digest.hexdigest()
-        return self._print[1]
+            self._fingerprinted = epoch, digest.hexdigest()
+        return self._fingerprinted[1]
 
 
 def text_of(

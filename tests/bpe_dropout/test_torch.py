@@ -201,6 +201,8 @@ def test_the_state_of_what_was_given_out(folder, alone):
     other.load_state_dict(state)
     assert [*first, *other] == [*first, *given] == [batch.numbers.tolist() for batch in alone if batch.epoch == 2]
     assert (other.state_dict()["done"], other.state_dict()["epoch"]) == (len(batches), 2)
+    other.set_epoch(2)  # from its start once more
+    assert other.state_dict()["done"] == 0
 
 
 def test_another_epoch_after_a_restart_is_whole(folder, alone):
