@@ -37,13 +37,17 @@ def train(english, tmp_path, monkeypatch, capsys):
     for language, lines in {"en": english[:200], "xx": [line[::-1].upper() for line in english[:200]]}.items():
         (tmp_path / f"all.{language}").write_text("".join(f"{line}\n" for line in lines))
     monkeypatch.chdir(tmp_path)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # several wait for each other where other work is done, too
 
     def run_it(work: str) -> str:
         monkeypatch.setattr(sys, "argv", f"translate.py all.en all.xx {work} --updates 10 --save-every 3".split())
+        capsys.readouterr()
         runpy.run_path(str(EXAMPLE), run_name="__main__")
         return capsys.readouterr().out
 
-    return run_it
+    yield run_it
+    torch.set_num_threads(threads)
 
 
 def losses(out: str) -> dict[int, tuple[int, float]]:
