@@ -27,10 +27,9 @@ def prepare(source: Path, target: Path, work: Path) -> None:
     """A data folder: words, codes and dictionaries. Nothing is segmented yet."""
     for file in (source, target):
         lines = file.read_text("utf-8").removesuffix("\n").split("\n")
-        test = lines[::20]
+        (work / f"test{file.suffix}").write_text("\n".join(lines[::20]), "utf-8")
         del lines[::20]
         (work / f"train{file.suffix}").write_text("\n".join(lines), "utf-8")
-        (work / f"test{file.suffix}").write_text("\n".join(test), "utf-8")
     command = [sys.executable, "-m", "bpe_dropout", "data", "--tokenize", "--lowercase", "--merges", "1000"]
     command += ["--vocabulary", "dropout", "--source-lang", source.suffix[1:], "--target-lang", target.suffix[1:]]
     command += ["--trainpref", str(work / "train"), "--testpref", str(work / "test"), "--destdir", str(work / "data")]
@@ -45,12 +44,14 @@ class Transformer(nn.Module):
         self.encoder = nn.TransformerEncoder(encoder, layers, nn.LayerNorm(size), enable_nested_tensor=False)
         self.decoder = nn.TransformerDecoder(decoder, layers, nn.LayerNorm(size))
         self.source, self.target = nn.Embedding(sources, size, pad), nn.Embedding(targets, size, pad)
+        for table in (self.source, self.target):
+            nn.init.normal_(table.weight, std=size**-0.5)
         self.pad, self.size, self.dropout = pad, size, nn.Dropout(p)
 
     def embed(self, table: nn.Embedding, tokens: Tensor) -> Tensor:
         places = torch.arange(tokens.shape[1], device=tokens.device)[:, None]
         waves = places * 10000 ** (torch.arange(0, self.size, 2, device=tokens.device) / -self.size)
-        return self.dropout(table(tokens) + torch.cat([waves.sin(), waves.cos()], dim=1))
+        return self.dropout(table(tokens) * self.size**0.5 + torch.cat([waves.sin(), waves.cos()], dim=1))
 
     def encode(self, source: Tensor) -> Tensor:
         return self.encoder(self.embed(self.source, source), src_key_padding_mask=source == self.pad)
@@ -59,7 +60,7 @@ class Transformer(nn.Module):
         later = torch.ones(previous.shape[1], previous.shape[1], dtype=torch.bool, device=source.device).triu(1)
         embedded = self.embed(self.target, previous)
         states = self.decoder(embedded, encoded, later, memory_key_padding_mask=source == self.pad)
-        return states @ self.target.weight.T * self.size**-0.5
+        return states @ self.target.weight.T
 
     def forward(self, source: Tensor, previous: Tensor, target: Tensor) -> Tensor:
         logits = self.decode(self.encode(source), source, previous)
