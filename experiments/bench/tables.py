@@ -23,7 +23,6 @@ MEASURED = Path(__file__).parent / "measured"
 SHORT = (
     ("resegment-en", "resegment-en-news", "resegment-en-tatoeba"),
     ("resegment-de", "resegment-de-news", "resegment-de-software"),
-    ("resegment-ja", "resegment-ja-software"),
     ("training",),
 )
 Measured = Mapping[str, Mapping[str, Any]]
@@ -69,25 +68,38 @@ def tables_of(measured: Measured) -> dict[str, str]:
     segmenter = {name: one for name, one in measured.items() if name not in TRAINING}
     training = {name: one for name, one in measured.items() if name in TRAINING}
     results = [result for one in segmenter.values() for result in one.get("results", ())]
-    rows = [[str(cell) for cell in row] for row in measured.get(SCALING, {}).get("scaling", ())]
+    grown = [[str(cell) for cell in row] for row in measured.get(SCALING, {}).get("scaling", ())]
+    tools = [row for name in TOOLS for row in tool_rows(measured.get(name, {}).get("tools", ()))]
     parts = [
         said_of(segmenter),
         table_of(result for result in results if not result["made"]),
-        "Text that is made for scale: the lines of Multi30k over and over, with words put together from two now and "
-        "then. Real text has other words, so these rows say how the time grows, and not more.",
-        table_of(result for result in results if result["made"]),
-        "How the time grows with such text:",
-        markdown(["times the text", "times the time to load", "times the time of an epoch"], rows),
-        "Every tool by itself. The length ratio is what it really gives, on the first 3000 lines: pieces with dropout "
-        "p, relative to its own without. With the same merges, another ratio is another distribution.",
-        markdown(
-            ["text", "dropout", "tool", "million words a second", "length ratio", "merges"],
-            [row for name in TOOLS for row in tool_rows(measured.get(name, {}).get("tools", ()))],
+        *section(
+            "Text that is made for scale: the lines of Multi30k over and over, with words put together from two now "
+            "and then. Real text has other words, so these rows say how the time grows, and no more.",
+            table_of(result for result in results if result["made"]),
+        ),
+        *section(
+            "How the time grows with such text:",
+            markdown(["times the text", "times the time to load", "times the time of an epoch"], grown),
+        ),
+        *section(
+            "Every tool by itself. The length ratio is what it really gives, on the first 3000 lines: pieces with "
+            "dropout p, relative to its own without. With the same merges, another ratio is another distribution.",
+            markdown(["text", "dropout", "tool", "million words a second", "length ratio", "merges"], tools),
         ),
     ]
     notes = [one["note"] for one in training.values() if one.get("note")]
     of_training = [table_of(result for one in training.values() for result in one["results"]), *notes]
     return {"segmenter": "\n\n".join(parts), "training": "\n\n".join([said_of(training), *of_training])}
+
+
+def section(text: str, table: str) -> list[str]:
+    """What is said of a table, and the table, unless it has no rows.
+
+    >>> section("Fast:", markdown(["work"], [])), section("Fast:", "| a |\\n| --- |\\n| b |")
+    ([], ['Fast:', '| a |\\n| --- |\\n| b |'])
+    """
+    return [text, table] if table.count("\n") > 1 else []
 
 
 def said_of(measured: Measured) -> str:

@@ -1,5 +1,7 @@
 """The benchmarks, but for their times: rows, texts, the processes that take turns, and the pages that they write."""
 
+import doctest
+import gzip
 import json
 import subprocess
 from pathlib import Path
@@ -7,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bpe_dropout import Corpus, InputError
-from experiments.bench import base, tables, texts
+from experiments.bench import base, competitor, rows, tables, texts, turns
 from experiments.bench.rows import BY_NAME, NAMES, OURS, ROWS, TRAINING
 from experiments.bench.turns import Ratios, take_turns
 from experiments.bench.work import READY, Job
@@ -20,6 +22,13 @@ def job(text, few_codes, tmp_path) -> Job:
     codes = tmp_path / "codes"
     codes.write_text(few_codes.text())
     return Job(OURS, "resegment", str(text), str(text), str(codes), 300, 0.1)
+
+
+@pytest.mark.parametrize("module", [competitor, rows, tables, texts, turns], ids=lambda module: module.__name__)
+def test_examples(module):
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert not found.failed
 
 
 def test_each_row_can_be_measured():
@@ -42,10 +51,10 @@ def test_each_work_is_measured_on_real_text():
 @pytest.mark.parametrize("work", ["resegment", "ids", "line"])
 def test_text_of_another_domain(work):
     """It has the merges of the first text."""
-    rows = [row for row in ROWS if row.work == work and row.learned_on and not row.is_made]
-    assert rows
-    assert all(row.learned_on != row.text for row in rows)
-    assert all(texts.TEXTS[row.learned_on].language == texts.TEXTS[row.text].language for row in rows)
+    held_out = [row for row in ROWS if row.work == work and row.learned_on and not row.is_made]
+    assert held_out
+    assert all(row.learned_on != row.text for row in held_out)
+    assert all(texts.TEXTS[row.learned_on].language == texts.TEXTS[row.text].language for row in held_out)
 
 
 def test_facts(text):
@@ -65,7 +74,7 @@ def test_real_text_comes_from_a_corpus(tmp_path, monkeypatch):
         fetched.append(name)
         lines = "Ein Mann.\n\nZwei Hunde.\n" if name.endswith("de.gz") else "A man.\nx\nTwo dogs.\n"
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(__import__("gzip").compress(lines.encode()))
+        (tmp_path / name).write_bytes(gzip.compress(lines.encode()))
 
     monkeypatch.setattr(texts, "fetch_once", fetch)
     assert list(texts.raw_lines(corpus)) == ["Ein Mann.", "Zwei Hunde."]
@@ -94,14 +103,14 @@ def test_competitors_take_turns(job):
     """Each of its own process, and what they make is the same in each turn, but for dropout."""
     plain = Job(**{**vars(job), "p": 0.0})
     taken = take_turns({"drops": job, "plain": plain}, turns=2)
-    assert [len(turns) for turns in taken.values()] == [2, 2]
-    assert all(turn.cpu > 0 and turn.wall > 0 for turns in taken.values() for turn in turns)
+    assert [len(each) for each in taken.values()] == [2, 2]
+    assert all(turn.cpu > 0 and turn.wall > 0 for each in taken.values() for turn in each)
     assert taken["plain"][0].made == taken["plain"][1].made
     assert taken["drops"][0].made > taken["plain"][0].made
 
 
 def test_a_competitor_that_fails(job):
-    with pytest.raises(InputError, match="^ours: .*codes.none"):
+    with pytest.raises(InputError, match=r"^ours: .*codes\.none"):
         take_turns({"ours": Job(**{**vars(job), "codes": job.codes + ".none"})}, turns=1)
 
 
