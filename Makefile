@@ -41,10 +41,9 @@ check: setup ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup ## speed against other tools and stock fairseq, written to docs/speed.md and README.md
-	@sh scripts/setup_bench.sh $(VENV)
-	$(BIN)/python experiments/bench/segmenter.py
-	$(BIN)/python experiments/bench/training.py
+bench: setup ## speed against other tools and stock fairseq, for docs/speed.md; ROWS="...": only these; BASE=REV: against that commit
+	@$(if $(BASE),,sh scripts/setup_bench.sh $(VENV))
+	@$(BIN)/python -m experiments.bench $(ROWS) $(if $(BASE),--base $(BASE))
 
 sanitize: setup ## the core's tests and a fuzz, under the address and undefined-behaviour sanitizers
 	@sh scripts/sanitize.sh $(VENV)

@@ -39,6 +39,7 @@ Distribution = Iterable[tuple[Segmentation, float]] | Mapping[tuple[str, ...], f
 Eos = int | Literal["dictionary"] | None
 
 MEMORY = 256 << 20
+_SENTENCES = 100_000  # that are summed at a time
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +100,16 @@ class Corpus:
         """How many words each sentence has."""
         ends = self.sentence_ends.astype(np.int64)
         return ends[1:] - ends[:-1]
+
+    def sum_by_sentence(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+        """For each sentence, the sum of the values of its words, where values[number] is that of a distinct word."""
+        sums = np.zeros(len(self), np.int32)
+        for first in range(0, len(self), _SENTENCES):
+            ends = self.sentence_ends[first : first + _SENTENCES + 1].astype(np.int64)
+            before = np.zeros(ends[-1] - ends[0] + 1, np.int64)
+            np.cumsum(values[self.words[ends[0] : ends[-1]]], out=before[1:])
+            sums[first : first + _SENTENCES] = np.diff(before[ends - ends[0]])
+        return sums
 
     def type(self, number: int) -> str:
         """The word that has this number."""

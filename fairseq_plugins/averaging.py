@@ -5,7 +5,6 @@ The average can translate, like any checkpoint; it has no state of the optimizer
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,23 +12,12 @@ from typing import Any
 import torch
 
 from bpe_dropout import InputError
+from bpe_dropout.checkpoint_names import choose_checkpoints
 from bpe_dropout.files import whole
 
 from .checkpoints import explain_failures, load_safely
 
 load_state = explain_failures(load_safely)
-
-NAMES = {"epoch": r"checkpoint(\d+)\.pt", "update": r"checkpoint_\d+_(\d+)\.pt"}
-
-
-def choose_checkpoints(names: Sequence[str], last: int, by: str) -> list[str]:
-    """The last checkpoints, by epoch (checkpoint7.pt) or by update (checkpoint_3_1500.pt), the oldest first.
-
-    >>> choose_checkpoints(["checkpoint9.pt", "checkpoint10.pt", "checkpoint_best.pt"], last=1, by="epoch")
-    ['checkpoint10.pt']
-    """
-    numbered = sorted((int(found[1]), name) for name in names if (found := re.fullmatch(NAMES[by], name)))
-    return [name for _, name in numbered[-last:]]
 
 
 def average(paths: Sequence[Path], output: Path, last: int | None = None, by: str = "epoch") -> None:

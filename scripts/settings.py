@@ -77,13 +77,13 @@ class Node(dict[str, Any]):
         return part
 
 
-class Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """yaml's safe loader, with mappings that know their lines, keys that are text as written (`no`, `010`), YAML
+class Mappings:
+    """Added to a loader of yaml's: mappings that know their lines, keys that are text as written (`no`, `010`), YAML
     1.2's booleans, and no dates; a key that occurs twice is an error."""
 
     path = ""
 
-    def node(self, node: yaml.MappingNode) -> Node:
+    def node(self: Any, node: yaml.MappingNode) -> Node:
         mapping = Node()
         mapping.path, mapping.line = self.path, node.start_mark.line + 1
         for key_node, value_node in node.value:
@@ -99,12 +99,23 @@ class Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 
 BOOLEAN, DATE = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"
-Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, Loader.node)
-Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in (BOOLEAN, DATE)]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-Loader.add_implicit_resolver(BOOLEAN, re.compile("(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+
+
+def with_mappings(base: Any) -> Any:
+    loader: Any = type("Loader", (Mappings, base), {})
+    loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, Mappings.node)
+    loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in (BOOLEAN, DATE)]
+        for first, resolvers in base.yaml_implicit_resolvers.items()
+    }
+    loader.add_implicit_resolver(BOOLEAN, re.compile("(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+    return loader
+
+
+# yaml's parser in C takes a tenth of the time, where yaml was built with it; the one in Python says better what is
+# wrong.
+LOADER = with_mappings(yaml.SafeLoader)
+FAST = with_mappings(yaml.CSafeLoader) if hasattr(yaml, "CSafeLoader") else LOADER
 
 
 def load(path: Path) -> Node:
@@ -114,9 +125,10 @@ def load(path: Path) -> Node:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not valid UTF-8, at byte {error.start + 1}") from None
     try:
-        loader = Loader(text)
-        loader.path = str(path)
-        content = loader.get_single_data()
+        try:
+            content = parse(text, path, FAST)
+        except yaml.YAMLError:
+            content = parse(text, path, LOADER)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise InputError(f"{path}, line {line}: YAML does not allow the character {chr(error.character)!r}") from None
@@ -126,6 +138,12 @@ def load(path: Path) -> Node:
     if not isinstance(content, Node):
         raise InputError(f"{path}, line 1: expected settings, such as `title: ...`, and there are none")
     return content
+
+
+def parse(text: str, path: Path, kind: Any) -> Any:
+    loader = kind(text)
+    loader.path = str(path)
+    return loader.get_single_data()
 
 
 def read_settings(path: Path, kind: type[Settings]) -> Settings:

@@ -22,8 +22,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import fairseq_plugins.averaging as averaging
 from bpe_dropout import InputError
+from bpe_dropout.checkpoint_names import choose_checkpoints
+from bpe_dropout.checkpoint_names import number_of as number_by
 from bpe_dropout.files import whole
 from bpe_dropout.methods import METHODS
 
@@ -122,7 +123,9 @@ def number_the_last(output: Path, updates: int) -> None:
     """Where a training was killed between its last checkpoint and the copy of it that carries its number."""
     last = output / "checkpoint_last.pt"
     if last.exists():
-        state = averaging.load_state(str(last), map_location="cpu")
+        from fairseq_plugins.averaging import load_state  # imports fairseq, which takes as long as all the rest
+
+        state = load_state(str(last), map_location="cpu")
         if state["optimizer_history"][-1]["num_updates"] == updates:
             epoch = state["extra_state"]["train_iterator"]["epoch"]
             with whole(output / f"checkpoint_{epoch}_{updates}.pt") as part:
@@ -175,13 +178,13 @@ def checkpoints_until(end: int, names: list[str], count: int) -> list[str]:
     >>> checkpoints_until(200, names, 5), checkpoints_until(250, names, 5)
     (['checkpoint_1_100.pt', 'checkpoint_2_200.pt'], [])
     """
-    chosen = averaging.choose_checkpoints([name for name in names if number_of(name) <= end], count, "update")
+    chosen = choose_checkpoints([name for name in names if number_of(name) <= end], count, "update")
     return chosen if chosen and number_of(chosen[-1]) == end else []
 
 
 def number_of(name: str) -> float:
-    found = re.fullmatch(averaging.NAMES["update"], name)
-    return int(found[1]) if found else math.inf
+    number = number_by(name, "update")
+    return math.inf if number is None else number
 
 
 if __name__ == "__main__":

@@ -219,34 +219,14 @@ def anchors(text: str) -> list[str]:
     return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
-def test_speeds_are_those_of_the_benchmark():
-    for name in ("segmenter", "training"):
-        table = (ROOT / "experiments" / "bench" / f"{name}.md").read_text().strip()
-        assert table in PAGES["docs/speed.md"]
-
-
-def test_the_short_table_of_speeds():
-    """Each of its rows is one of the benchmark's, by its first three cells."""
-    (shown,) = re.findall(r"<!-- bench rows: begin -->\n(.*?)<!-- bench rows: end -->", README, re.DOTALL)
-    rows = [row.removesuffix("|") for row in shown.splitlines()]
-    assert len(rows) > 4
-    assert all(f"\n{row}|" in PAGES["docs/speed.md"] for row in rows)
-
-
 def test_the_benchmark_writes_these_pages():
-    """Given what was measured already, it would change nothing."""
-    import importlib.util
+    """Given what was measured already, it would change nothing: README.md and docs/speed.md show what was measured."""
+    from experiments.bench.tables import between_marks, read_measured, short_table, tables_of
 
-    spec = importlib.util.spec_from_file_location("pages", ROOT / "experiments" / "bench" / "pages.py")
-    assert spec
-    assert spec.loader
-    pages = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(pages)
-    assert pages.update_rows(README, pages.read_tables()) == README
-    assert pages.update_rows(README.replace("**23.1** times", "9"), pages.read_tables()) == README
-    for name in pages.NAMES:
-        table = (pages.TABLES / f"{name}.md").read_text().removesuffix("\n")
-        assert pages.between_marks(PAGES["docs/speed.md"], name, table) == PAGES["docs/speed.md"]
+    measured = read_measured()
+    assert between_marks(README, "rows", short_table(measured)) == README
+    for name, table in tables_of(measured).items():
+        assert between_marks(PAGES["docs/speed.md"], name, table) == PAGES["docs/speed.md"]
 
 
 def test_the_demo_is_what_it_printed():

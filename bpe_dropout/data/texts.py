@@ -26,10 +26,20 @@ logger = logging.getLogger(__name__)
 
 
 class Segmentations:
-    """One segmentation of every sentence of a text."""
+    """One segmentation of every sentence of a text. `lengths`, where it is given, knows them without a sampler."""
 
-    def __init__(self, sampler: Callable[[], Sampler], *, seed: int, epoch: int, side: int, threads: int) -> None:
+    def __init__(
+        self,
+        sampler: Callable[[], Sampler],
+        *,
+        seed: int,
+        epoch: int,
+        side: int,
+        threads: int,
+        lengths: Callable[[], NDArray[np.int32]] | None = None,
+    ) -> None:
         self._make: Callable[[], Sampler] | None = sampler
+        self._count = lengths
         self._made: Sampler | None = None
         self._lengths: NDArray[np.int32] | None = None
         self._key, self._threads = {"seed": seed, "epoch": epoch, "side": side}, threads
@@ -47,7 +57,8 @@ class Segmentations:
     def lengths(self) -> NDArray[np.int32]:
         """The number of tokens of every sentence, its end included."""
         if self._lengths is None:
-            self._lengths = self.sampler.lengths(**self._key, threads=self._threads)
+            counted = self._count and self._count()
+            self._lengths = self.sampler.lengths(**self._key, threads=self._threads) if counted is None else counted
         return self._lengths
 
     def tokens(self, sentences: NDArray[np.int64]) -> Ragged:
@@ -56,7 +67,7 @@ class Segmentations:
 
     def __getstate__(self) -> dict[str, object]:
         # A worker that is not forked gets the sampler, and not the way to make one.
-        return {**self.__dict__, "_made": self.sampler, "_make": None}
+        return {**self.__dict__, "_made": self.sampler, "_make": None, "_count": None}
 
 
 class Text(ABC):

@@ -9,6 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..codes import Codes
 from ..corpus import Ragged, Sampler
 from ..data.folder import DataFolder
@@ -133,6 +136,7 @@ class BpeText(Text):
         super().__init__(path, dictionary)
         self._model, self._p, self._memory, self._threads = model, p, memory, threads
         self._kept: Sampler | None = None  # of this text's p, from epoch to epoch
+        self._pieces: NDArray[np.int32] | None = None  # how many each distinct word has without dropout
 
     @property
     def draws(self) -> bool:
@@ -145,7 +149,7 @@ class BpeText(Text):
     def plain(self) -> Segmentations:
         # While a training draws, only lengths are asked of p = 0, so those tables are not kept beside the others.
         make = partial(self._sampler, 0.0) if self.draws else self._keep
-        return Segmentations(make, seed=0, epoch=0, side=0, threads=self._threads)
+        return Segmentations(make, seed=0, epoch=0, side=0, threads=self._threads, lengths=self._plain_lengths)
 
     def draw(self, seed: int, epoch: int, side: int) -> Segmentations:
         return Segmentations(self._keep, seed=seed, epoch=epoch, side=side, threads=self._threads)
@@ -155,7 +159,16 @@ class BpeText(Text):
 
     def types(self) -> Ragged:
         stream = self._model.segmenter.stream(dictionary=self.dictionary, threads=self._threads)
-        return Ragged(*stream.ids(self.corpus.type_lines()))
+        ids, offsets = stream.ids(self.corpus.type_lines())
+        self._pieces = np.diff(offsets).astype(np.int32)
+        return Ragged(ids, offsets)
+
+    def _plain_lengths(self) -> NDArray[np.int32]:
+        """From the pieces of each distinct word, which are counted already where the text was checked."""
+        if self._pieces is None:
+            self.types()
+        assert self._pieces is not None
+        return self.corpus.sum_by_sentence(self._pieces) + np.int32(self.dictionary.eos is not None)
 
     def _keep(self) -> Sampler:
         if self._kept is None:

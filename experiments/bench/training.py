@@ -1,49 +1,30 @@
-"""What resegmenting costs a fairseq training, against stock fairseq on binarized text: `make bench`.
+"""What resegmenting costs a fairseq training, against stock fairseq on binarized text: rows of `make bench`.
 
-Ratios between things measured in this one run, in turns, the best of several turns of each.
-
-    python experiments/bench/training.py [--data FOLDER] [--quick]
-
-Training    at p = 0, the real fairseq-train, a small Transformer on two cores, identical batches: words a second
-Loader      batches alone, no model, no workers: tokens a second, at p = 0 and p = 0.1, against the memory-mapped
+training    the real fairseq-train, a small Transformer on two cores, at p = 0 with identical batches, and at p = 0.1
+loader      batches alone, no model, no workers: tokens a second, at p = 0 and p = 0.1, against the memory-mapped
             dataset of stock fairseq
-Large       4.5 million pairs with about a million word types a side, in two processes at once: the time to start,
-            the time to turn an epoch against stock fairseq's own rebuilding of its batches, and memory
+large       4.5 million pairs with about a million word types a side, text made for scale: the time to start, the time
+            to turn an epoch against stock fairseq's own rebuilding of its batches, and the memory of two processes
 
-Reads and makes the texts of segmenter.py, and data/bench/fairseq/. Writes experiments/bench/training.md, and the same
-into docs/speed.md and README.md (pages.py).
+Makes data/bench/fairseq/.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from importlib.metadata import version
+from dataclasses import asdict
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
+from typing import Any
 
-os.environ["OMP_NUM_THREADS"] = "1"
+from bpe_dropout import InputError
 
-from pages import write_table
-from segmenter import (
-    ROOT,
-    WORK,
-    both_languages,
-    find_data,
-    in_turns,
-    machine,
-    make,
-    make_codes,
-    make_large,
-    make_text,
-    markdown,
-    say,
-)  # fmt: skip
+from .texts import BOTH, FOLDER, ROOT, codes_path, facts_of, make, make_large, say, text_path, title_of
 
 BIN = Path(sys.executable).parent
 PLUGIN = ["--user-dir", str(ROOT / "fairseq_plugins"), "--bpe", "bpe_dropout"]
@@ -57,25 +38,35 @@ MODEL = [
 ]  # fmt: skip
 
 
+def measure(name: str, quick: bool) -> dict[str, Any]:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if name == "large":
+        return bench_large(450_000 if quick else 4_500_000)
+    words, binarized = make_folders()
+    if name == "loader":
+        return {"results": bench_loader(words, binarized, 2 if quick else 5)}
+    return {"results": bench_training(words, binarized, 10 if quick else 40, 1 if quick else 4)}
+
+
 def run(*command: object) -> str:
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"bench: {' '.join(map(str, command))} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        raise InputError(f"{' '.join(map(str, command))} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stdout + done.stderr
 
 
-def make_folders(data: Path) -> tuple[Path, Path]:
+def make_folders() -> tuple[Path, Path]:
     """Multi30k as a data folder, and as stock fairseq has it."""
-    texts = {language: make_text(language, data) for language in ("en", "de")}
-    codes = make_codes("ende", both_languages())
-    folder = WORK / "fairseq"
+    texts = {language: text_path(f"multi30k.{language}") for language in ("en", "de")}
+    codes = codes_path(BOTH, 4000)
+    folder = FOLDER / "fairseq"
     folder.mkdir(exist_ok=True)
     pair = ["--source-lang", "en", "--target-lang", "de"]
 
     def words(path: Path) -> None:
         for language, text in texts.items():
             shutil.copyfile(text, folder / f"train.{language}")
-        run(sys.executable, "-m", "fairseq_plugins", "data", *pair, "--trainpref", folder / "train", "--codes", codes,
+        run(sys.executable, "-m", "bpe_dropout", "data", *pair, "--trainpref", folder / "train", "--codes", codes,
             "--destdir", path)  # fmt: skip
 
     def binarized(path: Path) -> None:
@@ -86,39 +77,60 @@ def make_folders(data: Path) -> tuple[Path, Path]:
     return make(folder / "words", words), make(folder / "binarized", binarized)
 
 
-def bench_training(words: Path, binarized: Path, updates: int, turns: int) -> list[list[str]]:
+def bench_training(words: Path, binarized: Path, updates: int, turns: int) -> list[dict[str, Any]]:
     say(f"training, {updates} updates, {turns} turns")
-    rates: dict[str, float] = {}
+    rates: dict[str, list[float]] = {"stock": [], "plain": [], "dropout": []}
     losses: dict[str, float] = {}
-
-    def train(name: str, data: Path, *options: str) -> None:
-        out = run(BIN / "fairseq-train", data, *options, *MODEL, "--max-update", updates)
-        log = json.loads(re.findall(r"\| train \| (.*)", out)[-1])
-        rates[name] = max(rates.get(name, 0), float(log["train_wps"]))
-        losses[name] = float(log["train_loss"])
-
     for _ in range(turns):
-        train("stock", binarized)
-        train("ours", words, *PLAIN)
-    train("dropout", words, *PLUGIN)
-    if abs(losses["ours"] - losses["stock"]) > 1e-3:
-        sys.exit(f"bench: the losses differ, so the batches do: {losses}")
+        for name, data, options in (("stock", binarized, []), ("plain", words, PLAIN), ("dropout", words, PLUGIN)):
+            out = run(BIN / "fairseq-train", data, *options, *MODEL, "--max-update", updates)
+            log = json.loads(re.findall(r"\| train \| (.*)", out)[-1])
+            rates[name].append(float(log["train_wps"]))
+            losses[name] = float(log["train_loss"])
+    if abs(losses["plain"] - losses["stock"]) > 1e-3:
+        raise InputError(f"the losses differ, so the batches do: {losses}")
+    faster = {
+        name: [mine / stock for mine, stock in zip(rates[name], rates["stock"], strict=True)]
+        for name in ("plain", "dropout")
+    }
     against = "stock fairseq, binarized"
     return [
-        row("training at p = 0, identical batches, words a second", against, rates["ours"] / rates["stock"], "0.98"),
-        row("training at p = 0.1, words a second", against, rates["dropout"] / rates["stock"], ""),
+        result("training at p = 0, identical batches, words a second", against, faster["plain"], least=0.98),
+        result("training at p = 0.1, words a second", against, faster["dropout"]),
     ]
 
 
-def row(work: str, against: str, ratio: float, bound: str, unit: str = "times") -> list[str]:
-    say(f"{work}: {ratio:.2f} {unit}")
-    return [work, against, f"**{ratio:.2f}** {unit}", bound]
+def result(
+    work: str,
+    against: str,
+    wall: list[float],
+    cpu: list[float] | None = None,
+    *,
+    text: str = "multi30k.en",
+    facts: dict[str, Any] | None = None,
+    least: float | str = "",
+    unit: str = "times",
+) -> dict[str, Any]:
+    """As the rows of the segmenter have it; what is trained with is as fast as the clock says."""
+    return {
+        "work": work,
+        "against": against,
+        "text": title_of(text),
+        "made": text != "multi30k.en",
+        "facts": asdict(facts_of(text)) if facts is None else facts,
+        "cpu": [round(ratio, 4) for ratio in cpu or ()],
+        "wall": [round(ratio, 4) for ratio in wall],
+        "counts": "wall",
+        "unit": unit,
+        "least": least,
+        "aim": "",
+    }
 
 
 # In this process: the tasks as fairseq-train makes them.
 
 
-def make_task(data: Path, *options: str) -> object:
+def make_task(data: Path, *options: str) -> Any:
     from fairseq import options as fairseq_options
     from fairseq import tasks
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -134,43 +146,38 @@ ASKED = {
 }  # fmt: skip
 
 
-def training_iterator(task: object, dataset: object, epoch: int) -> object:
+def training_iterator(task: Any, dataset: Any, epoch: int) -> Any:
     """As the trainer asks for it."""
     return task.get_batch_iterator(dataset, **ASKED, epoch=epoch)
 
 
-def bench_loader(words: Path, binarized: Path, turns: int) -> list[list[str]]:
+def bench_loader(words: Path, binarized: Path, turns: int) -> list[dict[str, Any]]:
+    """Tokens a second of an epoch, without the time that it takes to make its batches."""
     say("the loader alone")
-
-    def loader(data: Path, *options: str) -> tuple[object, int]:
-        task = make_task(data, *options)
+    tasks, tokens = {}, {}
+    for name, data, options in (("stock", binarized, PLUGIN[:2]), ("plain", words, PLAIN), ("dropout", words, PLUGIN)):
+        tasks[name] = task = make_task(data, *options)
         task.load_dataset("train")
-        iterator = training_iterator(task, task.dataset("train"), 1)
-        loaded = iterator.next_epoch_itr(shuffle=True)
-        tokens = sum(int(batch["net_input"]["src_lengths"].sum()) + batch["ntokens"] for batch in loaded)
-
-        def once() -> None:
-            fresh = training_iterator(task, task.dataset("train"), 1).next_epoch_itr(shuffle=True)
-            started = perf_counter()
-            for _ in fresh:
+        loaded = training_iterator(task, task.dataset("train"), 1).next_epoch_itr(shuffle=True)
+        tokens[name] = sum(int(batch["net_input"]["src_lengths"].sum()) + batch["ntokens"] for batch in loaded)
+    rates: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
+    for _ in range(turns):
+        for name, task in tasks.items():
+            epoch = training_iterator(task, task.dataset("train"), 1).next_epoch_itr(shuffle=True)
+            wall, cpu = perf_counter(), process_time()
+            for _ in epoch:
                 pass
-            once.seconds = min(once.seconds, perf_counter() - started)
-
-        once.seconds = float("inf")
-        return once, tokens
-
-    measured = {
-        "stock": loader(binarized, "--user-dir", PLUGIN[1]),
-        "plain": loader(words, *PLAIN),
-        "dropout": loader(words, *PLUGIN),
-    }
-    in_turns({name: once for name, (once, _) in measured.items()}, turns)
-    rates = {name: tokens / once.seconds for name, (once, tokens) in measured.items()}
-    against = f"stock's memory-mapped dataset ({rates['stock'] / 1e6:.2f} million)"
-    return [
-        row("the loader alone at p = 0, tokens a second", against, rates["plain"] / rates["stock"], "1"),
-        row("the loader alone at p = 0.1, tokens a second", against, rates["dropout"] / rates["stock"], "1"),
-    ]
+            seconds = perf_counter() - wall, process_time() - cpu
+            rates[name].append((tokens[name] / seconds[0], tokens[name] / seconds[1]))
+    results = []
+    for name, p in (("plain", "0"), ("dropout", "0.1")):
+        wall, cpu = (
+            [mine[time] / stock[time] for mine, stock in zip(rates[name], rates["stock"], strict=True)]
+            for time in (0, 1)
+        )
+        work = f"the loader alone at p = {p}, tokens a second"
+        results.append(result(work, "stock's memory-mapped dataset", wall, cpu, least=1))
+    return results
 
 
 def large(data: Path) -> None:
@@ -210,14 +217,14 @@ def large(data: Path) -> None:
     print(json.dumps({**measured, "own": memory.uss, "share": memory.pss, "pairs": len(drawn), "types": types}))
 
 
-def run_large(data: Path, count: int) -> list[dict]:
-    command = [sys.executable, __file__, "--large", str(data)]
+def run_large(data: Path, count: int) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "experiments.bench.training", str(data)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     processes = [subprocess.Popen(command, **pipes) for _ in range(count)]
     for process in processes:
         while (line := process.stdout.readline()) != "done\n":
             if not line:
-                sys.exit(f"bench: {' '.join(command)} failed")
+                raise InputError(f"{' '.join(command)} failed")
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()
@@ -227,16 +234,17 @@ def run_large(data: Path, count: int) -> list[dict]:
     return measured
 
 
-def bench_large(lines: int) -> tuple[list[list[str]], str]:
-    codes = make_codes("large", both_languages())
-    folder = WORK / "fairseq"
+def bench_large(lines: int) -> dict[str, Any]:
+    codes = codes_path(BOTH, 8000)
+    folder = FOLDER / "fairseq"
+    folder.mkdir(exist_ok=True)
     texts = {language: make_large(lines, 1_000_000, seed) for language, seed in (("en", 1), ("de", 2))}
 
     def write(path: Path) -> None:
         for language, text in texts.items():
             (folder / f"large.{language}").unlink(missing_ok=True)
             (folder / f"large.{language}").symlink_to(text)
-        run(sys.executable, "-m", "fairseq_plugins", "data", "-s", "en", "-t", "de", "--trainpref", folder / "large",
+        run(sys.executable, "-m", "bpe_dropout", "data", "-s", "en", "-t", "de", "--trainpref", folder / "large",
             "--codes", codes, "--destdir", path, "--threshold", 2)  # fmt: skip
 
     data = make(folder / f"large.{lines}", write)
@@ -244,55 +252,31 @@ def bench_large(lines: int) -> tuple[list[list[str]], str]:
         index.unlink()
     say(f"{lines / 1e6:g} million pairs, text not yet read")
     (cold,) = run_large(data, 1)
+    say("the same once more, nothing changed")
+    (warm,) = run_large(data, 1)
     say("the same in two processes at once")
-    warm = run_large(data, 2)
+    both = run_large(data, 2)
+    most = {what: max(one[what] for one in both) for what in ("start", "turn", "own", "share")}
     pairs, types = f"{cold['pairs'] / 1e6:g} million pairs", " and ".join(map(str, cold["types"]))
-    most = {what: max(one[what] for one in warm) for what in ("start", "turn", "own", "share")}
-    rows = [
-        row(
-            f"turning an epoch of {pairs} with {types} word types",
-            "stock fairseq's rebuilding of its batches",
-            cold["turn"] / cold["rebuilt"],
-            "at most 2",
-            "times the time",
-        )
-    ]
+    turning = result(
+        f"turning an epoch of {pairs} with {types} word types",
+        "stock fairseq's rebuilding of its batches",
+        [cold["turn"] / cold["rebuilt"], warm["turn"] / warm["rebuilt"]],
+        text="made.4500000",
+        facts={},
+        least="at most 2",
+        unit="times the time",
+    )
     note = (
         f"The same {pairs}: ready to train after {cold['start']:.0f} s the first time, when the text is read, and "
-        f"after {most['start']:.0f} s later, two processes at once on two cores; an epoch turns in "
-        f"{cold['turn']:.1f} s (two at once: {most['turn']:.1f} s), since its lengths were drawn beside the training "
-        f"of the one before, which took two cores {cold['aside']:.1f} s. Each of the two processes has "
-        f"{most['own'] / 1e9:.1f} GB of its own, and with its part of what they share {most['share'] / 1e9:.1f} GB."
+        f"after {warm['start']:.0f} s later (two processes at once on two cores: {most['start']:.0f} s), without the "
+        f"time that it takes to import fairseq; an epoch turns in {cold['turn']:.1f} s (two at once: "
+        f"{most['turn']:.1f} s), since its lengths were drawn beside the training of the one before, which took two "
+        f"cores {cold['aside']:.1f} s. Each of the two processes has {most['own'] / 1e9:.1f} GB of its own, and with "
+        f"its part of what they share {most['share'] / 1e9:.1f} GB."
     )
-    say(note)
-    return rows, note
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with the text (default: data/bench/raw)")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the text and fewer turns; writes nothing")
-    parser.add_argument("--large", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.large:
-        return large(options.large)
-    data = find_data(options.data)
-    WORK.mkdir(parents=True, exist_ok=True)
-    words, binarized = make_folders(data)
-    rows = bench_loader(words, binarized, 2 if options.quick else 5)
-    rows += bench_training(words, binarized, 10 if options.quick else 40, 1 if options.quick else 4)
-    more, note = bench_large(450_000 if options.quick else 4_500_000)
-    table = "\n\n".join(
-        [
-            f"Measured by `make bench` in one run on {machine()}, with fairseq-fixed {version('fairseq-fixed')}.",
-            markdown(["work", "against", "measured", "at least"], rows + more),
-            note,
-        ]
-    )
-    print(table)
-    if not options.quick:
-        write_table("training", table)
+    return {"results": [turning], "note": note}
 
 
 if __name__ == "__main__":
-    main()
+    large(Path(sys.argv[1]))

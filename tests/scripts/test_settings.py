@@ -3,7 +3,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from bpe_dropout import InputError
-from scripts.settings import Positive, Share, read_settings
+from scripts.corpora import CONFIGS
+from scripts.settings import FAST, LOADER, Node, Positive, Share, parse, read_settings
 
 
 @dataclass
@@ -81,3 +82,16 @@ def test_words_that_yaml_once_took_for_booleans_are_text(tmp_path):
 def test_keys_and_dates_are_text_as_written(tmp_path):
     found = read(tmp_path, "title: 2020-02-30\nparts: {010: {size: 1}, null: {size: 2}, 1e3: {size: 3}}\n")
     assert (found.title, list(found.parts)) == ("2020-02-30", ["010", "null", "1e3"])
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_the_fast_parser_reads_the_same(path):
+    """Values and lines."""
+    text = path.read_text("utf-8")
+    assert described(parse(text, path, FAST)) == described(parse(text, path, LOADER))
+
+
+def described(value):
+    if isinstance(value, Node):
+        return [(key, value.lines[key], described(one)) for key, one in value.items()], value.line, value.path
+    return [described(one) for one in value] if isinstance(value, list) else (type(value), value)
