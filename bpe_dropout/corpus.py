@@ -134,7 +134,8 @@ class Corpus:
             check_dropout(dropout),
             check_number("the memory", memory),
             _threads(threads),
-            _eos_id(eos, dictionary),
+            [],
+            _after(eos, dictionary),
         )
         logger.info(
             f"{self.path}: tables for {core.tables} of {len(self.counts)} words, the start of {core.starts}, "
@@ -155,7 +156,7 @@ class Corpus:
         lists = Lists()
         for word in self.types():
             _add(lists, distribution(word), dictionary, word)
-        core = _core.ListSampler(self._core, 0, *lists.arrays(), _eos_id(eos, dictionary))
+        core = _core.ListSampler(self._core, 0, *lists.arrays(), [], _after(eos, dictionary))
         rebuild = (_rebuild_distribution_sampler, (self, distribution, dictionary, eos, False))
         return Sampler(core, len(self), rebuild)
 
@@ -170,7 +171,7 @@ class Corpus:
         lists = Lists()
         for number in range(len(self)):
             _add(lists, distribution(self.sentence(number)), dictionary, f"sentence {number}")
-        core = _core.ListSampler(None, len(self), *lists.arrays(), _eos_id(eos, dictionary))
+        core = _core.ListSampler(None, len(self), *lists.arrays(), [], _after(eos, dictionary))
         rebuild = (_rebuild_distribution_sampler, (self, distribution, dictionary, eos, True))
         return Sampler(core, len(self), rebuild)
 
@@ -316,7 +317,8 @@ def _check_sentence(number: int | np.integer[Any], sentences: int) -> int:
     return int(number)
 
 
-def _eos_id(eos: Eos, dictionary: Dictionary) -> int:
+def _after(eos: Eos, dictionary: Dictionary) -> list[int]:
+    """The ids that every sentence ends with."""
     if eos == "dictionary":
         eos = dictionary.eos
-    return -1 if eos is None else check_number("the id of the end of a sentence", eos, 2**31)
+    return [] if eos is None else [check_number("the id of the end of a sentence", eos, 2**31)]
