@@ -151,8 +151,9 @@ class Segmenter:
         """
         dropout = check_dropout(dropout)
         key = self._key(dropout, seed, epoch, side, sentence)
-        if split == "spaces":
-            line = line.strip("\r\n ")
+        return self._draw(line.strip("\r\n ") if split == "spaces" else line, dropout, key, split)
+
+    def _draw(self, line: str, dropout: float, key: _core.Key, split: Split) -> list[str]:
         lines = self._lines.get((dropout, split)) or self._add_lines(dropout, split)
         try:
             return lines.segment(line, key)

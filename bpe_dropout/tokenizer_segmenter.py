@@ -22,7 +22,7 @@ from . import _core
 from .codes import Codes
 from .dictionary import Dictionary
 from .errors import InputError, check_dropout
-from .keys import FreshKeys
+from .keys import FreshKeys, make_key
 from .segmenter import Segmenter, Split, Stream
 from .tokenizers import BESIDE, Atoms, Words, character, read, token_of
 from .tokenizers import Split as Word
@@ -45,6 +45,7 @@ class TokenizerSegmenter(Segmenter):
         self.vocabulary, self.glossaries, self.separator = None, (), ""
         self._divide = None
         self._fresh = FreshKeys()
+        self._lines = {}
         self._merges = _core.Merges(
             [(character(left), character(right)) for left, right in bpe.merges],
             _core.End.NONE,
@@ -68,6 +69,11 @@ class TokenizerSegmenter(Segmenter):
     def dictionary(self) -> Dictionary:
         """The ids of the pieces that the core makes."""
         return Dictionary({character(token): token for token in self.words.names}, unk=0)
+
+    @property
+    def name(self) -> str:
+        """Another one for every tokenizer: what it makes of a text is kept in a file of this name."""
+        return self.words.digest
 
     def segment(
         self,
@@ -107,8 +113,7 @@ class TokenizerSegmenter(Segmenter):
         dropout = check_dropout(dropout)
         key = self._key(dropout, seed, epoch, side, sentence)
         line = " ".join(self._line(self.words.split(text), dropout))
-        pieces = _core.segment(self._merges, line, _core.Split.SPACES, None, dropout, key)
-        ids = [token_of(piece) for piece in pieces]
+        ids = [token_of(piece) for piece in self._draw(line, dropout, key, "spaces")]
         return [*self.words.before, *ids, *self.words.after] if add_special_tokens else ids
 
     def encode(
@@ -211,7 +216,7 @@ class TokenizerSegmenter(Segmenter):
                 yield merged if self._plain(merged) == [character(whole)] else merged + BESIDE + character(whole)
 
     def _plain(self, word: str) -> list[str]:
-        return _core.segment(self._merges, word, _core.Split.SPACES, None, 0.0, _core.Key(0, 0, 0, 0))
+        return self._draw(word, 0.0, make_key(0), "spaces")
 
     def _one(self, text: str) -> tuple[Word, str]:
         """A text that is one word."""
