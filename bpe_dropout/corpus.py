@@ -147,8 +147,8 @@ class Corpus:
         parts = {}
         if segmenter.glossaries:
             parts = {number: divided for number, word in enumerate(self.types()) if (divided := segmenter.parts(word))}
-        frame = [], _after(eos, dictionary)
-        core = self._dropout_sampler(segmenter, dictionary, parts, dropout, frame, memory, threads)
+        after = _after(eos, dictionary)
+        core = self._dropout_sampler(segmenter, dictionary, parts, dropout, ([], after), memory, threads)
         rebuild = (_rebuild_sampler, (self, segmenter, dictionary, dropout, eos, memory, threads))
         return Sampler(core, len(self), rebuild)
 

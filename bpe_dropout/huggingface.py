@@ -10,8 +10,8 @@
         callbacks=[collator],                       # tells it the epoch
     )
 
-What is drawn for an example depends on the seed, the epoch, its number and its text, and on nothing else: not on workers,
-processes, the order of the examples or a restart. Needs torch and transformers; the rest of the package needs neither.
+What is drawn for an example depends on the seed, the epoch, its number and its text, and on nothing else: not on
+workers, processes, the order of the examples or a restart. Needs torch and transformers.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class DropoutCollator(TrainerCallback):
     """Makes batches of examples that have a text: input_ids, attention_mask and, for language models, labels.
 
     Examples with a number are drawn with dropout; others are plain BPE, as validation and test need them. `training`
-    numbers the examples of a set; a column of the name `number` does, too. Other columns must be numbers, and are passed
-    on as tensors; if they have labels, those are taken.
+    numbers the examples of a set; or they have a column of that name. Other columns must be numbers, and are passed on
+    as tensors; if they have labels, those are taken.
 
-    Batches are padded on the right with `pad_id`, by default the tokenizer's. `max_length` cuts longer texts, and leaves
-    the special tokens at their end. `tokenizer` is what Segmenter.from_tokenizer takes.
+    Batches are padded on the right with `pad_id`, by default the tokenizer's. `max_length` cuts longer texts; the
+    special tokens at their end stay. `tokenizer` is what Segmenter.from_tokenizer takes.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class DropoutCollator(TrainerCallback):
             pad_id = getattr(tokenizer, "pad_token_id", None)
         if pad_id is None:
             raise InputError(
-                "the tokenizer has no padding token, which batches of texts of different lengths need. Give pad_id=..., "
+                "the tokenizer has no padding token, which batches of texts of different lengths need. Give pad_id=, "
                 "or set tokenizer.pad_token, for GPT-2 for example to tokenizer.eos_token"
             )
         self.pad_id = check_number("the padding id", pad_id, 2**31)
@@ -70,7 +70,8 @@ class DropoutCollator(TrainerCallback):
             raise InputError(f"a length of {max_length} leaves no room for text beside {special} special tokens")
         self.max_length = max_length
         # Shared with workers, which may live longer than an epoch.
-        self._epoch = torch.full((), NEVER_SET, dtype=torch.int64).share_memory_()
+        self._epoch = torch.full((), NEVER_SET, dtype=torch.int64)
+        self._epoch.share_memory_()  # type: ignore[no-untyped-call]
 
     def set_epoch(self, epoch: int) -> None:
         """Says which epoch begins; as a callback of a Trainer the collator is told so."""
@@ -100,8 +101,8 @@ class DropoutCollator(TrainerCallback):
         if not isinstance(text, str):
             raise InputError(
                 f"an example has no text in {self.text!r}, but only {sorted(feature)}. Give TrainingArguments("
-                "remove_unused_columns=False), since otherwise the Trainer removes what the model does not take; if the "
-                "column has another name, DropoutCollator(..., text=name)"
+                "remove_unused_columns=False), since otherwise the Trainer removes what the model does not take; if "
+                "the text has another name, DropoutCollator(..., text=name)"
             )
         words = self.segmenter.words
         if number is None:
@@ -126,10 +127,8 @@ class DropoutCollator(TrainerCallback):
         return max(0, epoch)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        dataset = getattr(others.get("train_dataloader"), "dataset", None)
-        if not self.dropout or not hasattr(dataset, "__getitem__") or not len(dataset):
-            return
-        if self.number not in dataset[0]:
+        dataset: Any = getattr(others.get("train_dataloader"), "dataset", None)
+        if self.dropout and hasattr(dataset, "__getitem__") and len(dataset) and self.number not in dataset[0]:
             raise InputError(
                 f"the training examples have no number in {self.number!r}, so nothing would be dropped. Give Trainer("
                 "train_dataset=collator.training(dataset))"

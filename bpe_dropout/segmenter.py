@@ -111,8 +111,8 @@ class Segmenter:
     def from_tokenizer(tokenizer: Any) -> TokenizerSegmenter:
         """Takes the merges, words and ids of a Hugging Face tokenizer whose model is BPE.
 
-        `tokenizer` is a tokenizers.Tokenizer, a fast tokenizer of transformers or the path of a tokenizer.json. Needs the
-        package tokenizers.
+        `tokenizer` is a tokenizers.Tokenizer, a fast tokenizer of transformers or the path of a tokenizer.json. Needs
+        the package tokenizers.
         """
         from .tokenizer_segmenter import TokenizerSegmenter
 

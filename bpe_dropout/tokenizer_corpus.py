@@ -61,9 +61,7 @@ class TokenizerCorpus(Corpus):
         """
         own = segmenter is None or (isinstance(segmenter, TokenizerSegmenter) and segmenter.name == self.segmenter.name)
         if not own or dictionary is not None:
-            raise InputError(
-                "the words of this corpus are those of its tokenizer, and so are merges and ids: give none"
-            )
+            raise InputError("the words, merges and ids of this corpus are those of its tokenizer: give no others")
         words = self.segmenter.words
         before, after = (words.before, words.after) if self._add_special_tokens else ([], [])
         frame = before, [*after, *_after(eos, None)]
@@ -73,7 +71,7 @@ class TokenizerCorpus(Corpus):
         return Sampler(core, len(self), (_rebuild_sampler, (self, dropout, eos, memory, threads)))
 
     def _parts(self, dropout: float) -> dict[int, _core.Parts]:
-        """Words that are one token without dropout, whatever the merges: either that token, or what merges start from."""
+        """Words that are one token without dropout, whatever the merges: that token, or what merges start from."""
         beside = np.flatnonzero(self._types == ord(BESIDE))
         numbers = np.searchsorted(self._type_ends, beside, side="right") - 1
         parts: dict[int, _core.Parts] = {}

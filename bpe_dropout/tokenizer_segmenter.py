@@ -33,9 +33,9 @@ Token = tuple[int, int, int]  # id, begin, end
 class TokenizerSegmenter(Segmenter):
     """Segments text as a tokenizer does, with or without dropout; made by Segmenter.from_tokenizer.
 
-    Without dropout, tokens and ids are those of tokenizer.encode(text). With dropout, every word is drawn by Algorithm 1.
-    Special tokens of the post-processor are added, unless add_special_tokens=False; they are never split, and neither
-    are added tokens. Truncation and padding are left to others.
+    Without dropout, tokens and ids are those of tokenizer.encode(text). With dropout, every word is drawn by
+    Algorithm 1. Special tokens of the post-processor are added, unless add_special_tokens=False; they are never split,
+    and neither are added tokens. Nothing is truncated or padded.
     """
 
     def __init__(self, source: str, special_is_text: bool) -> None:

@@ -223,7 +223,7 @@ class Words:
     def encode(
         self, text: str, tokens: Callable[[list[Split]], list[list[tuple[int, int, int]]]], add_special_tokens: bool
     ) -> Any:
-        """A tokenizers.Encoding. `tokens` gives those of every word, not of added tokens: (id, begin, end), in bytes."""
+        """A tokenizers.Encoding. `tokens` gives those of the words: (id, begin, end), in bytes of the word."""
         encode(text)
         with self._one_at_a_time:
             self._tokens = tokens

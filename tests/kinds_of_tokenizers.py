@@ -10,7 +10,10 @@ from tokenizers.pre_tokenizers import BertPreTokenizer, ByteLevel, Metaspace, Se
 from tests.english import make_lines
 
 # Llama 3's, and CLIP's.
-WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 CLIP_WORDS = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
@@ -120,7 +123,7 @@ def clip() -> Tokenizer:
 
 
 def prefixed(fuse_unk: bool = False, unk_token: str | None = "[UNK]") -> Tokenizer:
-    """Pieces of words as WordPiece writes them. With "##" in the text, tokens are reached in ways of different length."""
+    """Pieces of words as WordPiece writes them. With "##" in the text, some tokens are reached in several ways."""
     unknown = {"unk_token": unk_token} if unk_token else {}
     tokenizer = Tokenizer(models.BPE(continuing_subword_prefix="##", fuse_unk=fuse_unk, **unknown))
     tokenizer.pre_tokenizer = WhitespaceSplit()
