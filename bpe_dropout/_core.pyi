@@ -29,6 +29,7 @@ class Merges:
         end: End,
         separator: str,
         vocabulary: set[str] | None,
+        results: list[str] | None,
         /,
     ) -> None: ...
 
@@ -78,7 +79,8 @@ class DropoutSampler(_Drawing):
         p: float,
         memory: int,
         threads: int,
-        eos: int,
+        before: list[int],
+        after: list[int],
         /,
     ) -> None: ...
 
@@ -91,7 +93,8 @@ class ListSampler(_Drawing):
         cumulated: NDArray[np.uint64],
         id_ends: NDArray[np.uint64],
         ids: NDArray[np.int32],
-        eos: int,
+        before: list[int],
+        after: list[int],
         /,
     ) -> None: ...
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,10 @@ from .errors import InputError, NoSuchSentence, check_dropout, check_number
 from .keys import make_key
 from .lists import Lists
 from .segmenter import Segmenter
-from .word_index import Progress, digest_of, open_index
+from .word_index import Progress, Reader, digest_of, open_index
+
+if TYPE_CHECKING:
+    from .tokenizer_corpus import TokenizerCorpus
 
 Segmentation = Sequence[str]
 Distribution = Iterable[tuple[Segmentation, float]] | Mapping[tuple[str, ...], float]
@@ -59,6 +62,8 @@ class Corpus:
     (29000, ['two', 'young', 'guys'])
     """
 
+    _reader: Reader | None = None  # words end at white space
+
     def __init__(self, path: str | Path, *, progress: Progress | None = None) -> None:
         """Loads the text at `path`, or its .words file if that is up to date.
 
@@ -67,13 +72,28 @@ class Corpus:
         self.path = Path(path)
         self._absolute = self.path.absolute()  # for copies in processes that work elsewhere
         self._time = self.path.stat().st_mtime_ns
-        sections, self.digest = open_index(self.path, progress)
+        sections, self.digest = open_index(self.path, progress, self._reader)
         self.words: NDArray[np.uint32] = sections["words"]
         self.sentence_ends: NDArray[np.uint64] = sections["sentence_ends"]
         self._type_ends: NDArray[np.uint64] = sections["type_ends"]
         self._types: NDArray[np.uint8] = sections["types"]
         self.counts: NDArray[np.uint64] = sections["counts"]
         self._core = _core.Corpus(self.words, self.sentence_ends, self._types, self._type_ends)
+
+    @staticmethod
+    def from_tokenizer(
+        path: str | Path, tokenizer: Any, *, add_special_tokens: bool = True, progress: Progress | None = None
+    ) -> TokenizerCorpus:
+        """The text at `path` in the words of a Hugging Face tokenizer; every line is what it would encode.
+
+        `tokenizer` is what Segmenter.from_tokenizer takes, or such a segmenter.
+
+        >>> corpus = Corpus.from_tokenizer("train.txt", "tokenizer.json")
+        >>> corpus.sampler(dropout=0.1).tokens(17, seed=1, epoch=3)
+        """
+        from .tokenizer_corpus import TokenizerCorpus
+
+        return TokenizerCorpus(path, tokenizer, add_special_tokens=add_special_tokens, progress=progress)
 
     def __len__(self) -> int:
         return len(self.sentence_ends) - 1
@@ -132,22 +152,39 @@ class Corpus:
 
     def sampler(
         self,
-        segmenter: Segmenter,
-        dictionary: Dictionary,
+        segmenter: Segmenter | None = None,
+        dictionary: Dictionary | None = None,
         dropout: float = 0.0,
         *,
         eos: Eos = "dictionary",
         memory: int = MEMORY,
         threads: int = 1,
     ) -> Sampler:
-        """BPE-dropout of this corpus, as ids of the dictionary.
+        """BPE-dropout of this corpus, as ids of the dictionary. A corpus of a tokenizer has both, and needs neither.
 
         Every sentence ends with `eos`: the dictionary's, if it has one, or the id that is given; None leaves it out.
         `memory`, in bytes, bounds what is kept of the words to draw them faster; it changes nothing else.
         """
+        if segmenter is None or dictionary is None:
+            raise InputError("a sampler needs a segmenter and a dictionary, unless the corpus is that of a tokenizer")
         parts = {}
         if segmenter.glossaries:
             parts = {number: divided for number, word in enumerate(self.types()) if (divided := segmenter.parts(word))}
+        after = _after(eos, dictionary)
+        core = self._dropout_sampler(segmenter, dictionary, parts, dropout, ([], after), memory, threads)
+        rebuild = (_rebuild_sampler, (self, segmenter, dictionary, dropout, eos, memory, threads))
+        return Sampler(core, len(self), rebuild)
+
+    def _dropout_sampler(
+        self,
+        segmenter: Segmenter,
+        dictionary: Dictionary,
+        parts: dict[int, _core.Parts],
+        dropout: float,
+        frame: tuple[list[int], list[int]],
+        memory: int,
+        threads: int,
+    ) -> _core.DropoutSampler:
         core = _core.DropoutSampler(
             self._core,
             self.counts,
@@ -157,14 +194,13 @@ class Corpus:
             check_dropout(dropout),
             check_number("the memory", memory),
             _threads(threads),
-            _eos_id(eos, dictionary),
+            *frame,
         )
         logger.info(
             f"{self.path}: tables for {core.tables} of {len(self.counts)} words, the start of {core.starts}, "
             f"{core.memory / 1e6:.1f} MB"
         )
-        rebuild = (_rebuild_sampler, (self, segmenter, dictionary, dropout, eos, memory, threads))
-        return Sampler(core, len(self), rebuild)
+        return core
 
     def distribution_sampler(
         self, distribution: Callable[[str], Distribution], dictionary: Dictionary, *, eos: Eos = "dictionary"
@@ -178,7 +214,7 @@ class Corpus:
         lists = Lists()
         for word in self.types():
             _add(lists, distribution(word), dictionary, word)
-        core = _core.ListSampler(self._core, 0, *lists.arrays(), _eos_id(eos, dictionary))
+        core = _core.ListSampler(self._core, 0, *lists.arrays(), [], _after(eos, dictionary))
         rebuild = (_rebuild_distribution_sampler, (self, distribution, dictionary, eos, False))
         return Sampler(core, len(self), rebuild)
 
@@ -193,16 +229,22 @@ class Corpus:
         lists = Lists()
         for number in range(len(self)):
             _add(lists, distribution(self.sentence(number)), dictionary, f"sentence {number}")
-        core = _core.ListSampler(None, len(self), *lists.arrays(), _eos_id(eos, dictionary))
+        core = _core.ListSampler(None, len(self), *lists.arrays(), [], _after(eos, dictionary))
         rebuild = (_rebuild_distribution_sampler, (self, distribution, dictionary, eos, True))
         return Sampler(core, len(self), rebuild)
 
 
+AnyCorpus = TypeVar("AnyCorpus", bound=Corpus)
+
+
 def _reopen(path: Path, digest: str) -> Corpus:
+    return of_text(Corpus(path), digest)
+
+
+def of_text(corpus: AnyCorpus, digest: str) -> AnyCorpus:
     """The corpus in another process, which must not go on with another text."""
-    corpus = Corpus(path)
     if corpus.digest != digest:
-        raise _changed(path)
+        raise _changed(corpus.path)
     return corpus
 
 
@@ -351,7 +393,8 @@ def _check_sentence(number: int | np.integer[Any], sentences: int) -> int:
     return int(number)
 
 
-def _eos_id(eos: Eos, dictionary: Dictionary) -> int:
+def _after(eos: Eos, dictionary: Dictionary | None) -> list[int]:
+    """The ids that every sentence ends with."""
     if eos == "dictionary":
-        eos = dictionary.eos
-    return -1 if eos is None else check_number("the id of the end of a sentence", eos, 2**31)
+        eos = dictionary.eos if dictionary else None
+    return [] if eos is None else [check_number("the id of the end of a sentence", eos, 2**31)]

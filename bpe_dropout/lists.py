@@ -132,9 +132,8 @@ class BoundedSampler:
                 if progress:
                     progress(min(begin + step, len(self._single)), len(self._single))
         ends = None if self._units is None else self._corpus.sentence_ends
-        return list_sampler(
-            self._units, ends, len(self._corpus), *lists.arrays(), -1 if self._eos is None else self._eos
-        )
+        after = [] if self._eos is None else [self._eos]
+        return list_sampler(self._units, ends, len(self._corpus), *lists.arrays(), [], after)
 
     def _draw(self, single: NDArray[np.int64], seed: int, epoch: int, side: int) -> list[Sequence[int]]:
         if self._unit == "sentence":

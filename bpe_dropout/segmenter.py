@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dictionary import Dictionary
+    from .tokenizer_segmenter import TokenizerSegmenter
 
 SPLITS = {"spaces": _core.Split.SPACES, "whitespace": _core.Split.WHITESPACE}
 Split = Literal["spaces", "whitespace"]
@@ -75,6 +76,7 @@ class Segmenter:
                 _end(codes),
                 separator,
                 set(self.vocabulary) if self.vocabulary else None,
+                None,
             )
         except ValueError as error:
             raise InputError(f"the codes cannot be used: {error}") from None
@@ -104,6 +106,17 @@ class Segmenter:
         elif vocabulary_threshold is not None:
             raise InputError("a vocabulary threshold needs a vocabulary file")
         return cls(codes, vocabulary=vocabulary, glossaries=glossaries, separator=separator)
+
+    @staticmethod
+    def from_tokenizer(tokenizer: Any) -> TokenizerSegmenter:
+        """Takes the merges, words and ids of a Hugging Face tokenizer whose model is BPE.
+
+        `tokenizer` is a tokenizers.Tokenizer, a fast tokenizer of transformers or the path of a tokenizer.json. Needs
+        the package tokenizers.
+        """
+        from .tokenizer_segmenter import TokenizerSegmenter
+
+        return TokenizerSegmenter.of(tokenizer)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.codes, self.vocabulary, self.glossaries, self.separator)
@@ -137,13 +150,10 @@ class Segmenter:
         `split` says where words end: at spaces, as in subword-nmt, or at any white space, as in fairseq.
         """
         dropout = check_dropout(dropout)
-        if seed is not None:
-            key = make_key(seed, epoch, side, sentence)
-        else:
-            check_no_key(epoch, side, sentence)
-            key = self._fresh.next() if dropout else make_key(0)
-        if split == "spaces":
-            line = line.strip("\r\n ")
+        key = self._key(dropout, seed, epoch, side, sentence)
+        return self._draw(line.strip("\r\n ") if split == "spaces" else line, dropout, key, split)
+
+    def _draw(self, line: str, dropout: float, key: _core.Key, split: Split) -> list[str]:
         lines = self._lines.get((dropout, split)) or self._add_lines(dropout, split)
         try:
             return lines.segment(line, key)
@@ -157,6 +167,12 @@ class Segmenter:
             del self._lines[next(iter(self._lines))]
         self._lines[dropout, split] = lines
         return lines
+
+    def _key(self, dropout: float, seed: int | None, epoch: int, side: int, sentence: int) -> _core.Key:
+        if seed is not None:
+            return make_key(seed, epoch, side, sentence)
+        check_no_key(epoch, side, sentence)
+        return self._fresh.next() if dropout else make_key(0)
 
     def process_line(
         self,

@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,18 @@ from .lines import BLOCK, blocks_of_lines
 from .segmenter import invalid_line
 
 Progress = Callable[[int, int], None]
+
+
+class Reader(Protocol):
+    """What makes words of a text, other than its white space."""
+
+    @property
+    def name(self) -> str:
+        """Part of the name of the index; another one for every other way to make words."""
+
+    def lines(self, block: bytes) -> bytes:
+        """Lines of text as lines of words with spaces between them."""
+
 
 _MAGIC = b"BPE-dropout words 1\n"
 _HEADER = 4096
@@ -40,9 +52,11 @@ _SECTIONS = {
 }
 
 
-def open_index(text: Path, progress: Progress | None) -> tuple[dict[str, NDArray[Any]], str]:
+def open_index(
+    text: Path, progress: Progress | None, reader: Reader | None = None
+) -> tuple[dict[str, NDArray[Any]], str]:
     """The arrays of the index of a text (words, sentence_ends, type_ends, counts and types), and the text's digest."""
-    mapped, header = _open_index(text, progress)
+    mapped, header = _open_index(text, progress, reader)
     return _sections(mapped, header), header["digest"]
 
 
@@ -57,14 +71,14 @@ def _sections(mapped: mmap.mmap, header: dict[str, Any]) -> dict[str, NDArray[An
     return arrays
 
 
-def index_path(text: Path) -> Path:
-    """train.en -> train.en.words"""
-    return text.with_name(text.name + ".words")
+def index_path(text: Path, reader: Reader | None = None) -> Path:
+    """train.en -> train.en.words, or train.en.NAME.words of a reader"""
+    return text.with_name(f"{text.name}.{reader.name}.words" if reader else f"{text.name}.words")
 
 
-def _open_index(text: Path, progress: Progress | None) -> tuple[mmap.mmap, dict[str, Any]]:
+def _open_index(text: Path, progress: Progress | None, reader: Reader | None) -> tuple[mmap.mmap, dict[str, Any]]:
     stat = text.stat()
-    path = index_path(text)
+    path = index_path(text, reader)
     found = _read_index(path)
     if found is not None and _is_of(found[1], text, stat, path):
         return found
@@ -76,10 +90,10 @@ def _open_index(text: Path, progress: Progress | None) -> tuple[mmap.mmap, dict[
             stacklevel=3,
         )
         with tempfile.TemporaryFile() as file:
-            return _map_index(file, _write_index(file, text, progress))
+            return _map_index(file, _write_index(file, text, progress, reader))
     try:
         with os.fdopen(handle, "w+b") as file:
-            header = _write_index(file, text, progress)
+            header = _write_index(file, text, progress, reader)
             mapped = _map_index(file, header)
             os.fchmod(file.fileno(), stat.st_mode & 0o666)
         os.replace(name, path)
@@ -163,8 +177,8 @@ def _is_sound(mapped: mmap.mmap, header: dict[str, Any]) -> bool:
     return True
 
 
-def _write_index(file: IO[bytes], text: Path, progress: Progress | None) -> dict[str, Any]:
-    index = _core.Index(_core.Split.WHITESPACE)
+def _write_index(file: IO[bytes], text: Path, progress: Progress | None, reader: Reader | None) -> dict[str, Any]:
+    index = _core.Index(_core.Split.SPACES if reader else _core.Split.WHITESPACE)
     digest = hashlib.blake2b(digest_size=16)
     sections: dict[str, tuple[int, int]] = {}
 
@@ -181,7 +195,7 @@ def _write_index(file: IO[bytes], text: Path, progress: Progress | None) -> dict
         for block in blocks_of_lines(source):
             digest.update(block)
             try:
-                ids, line_ends = index.add(block)
+                ids, line_ends = index.add(reader.lines(block) if reader else block)
             except _core.InvalidText as error:
                 raise InputError(f"{text}, {invalid_line(error, lines)}") from None
             file.write(ids.data if len(ids) else b"")

@@ -103,6 +103,15 @@ def test_python_of_a_corpus(folder, codes):
     assert int(count) == int(end) > 1000
 
 
+def test_python_with_tokenizers(folder):
+    pytest.importorskip("transformers", reason="needs transformers, of the extra dev")
+    code = "\n".join(blocks("docs/huggingface.md", "python"))
+    shown = (
+        "print(segmenter.ids('every epoch anew') == tokenizer.encode('every epoch anew').ids, int(trainer.state.epoch))"
+    )
+    assert run([sys.executable, "-c", f"{code}\n{shown}"], folder).splitlines()[-1] == "True 2"
+
+
 def test_fairseq(folder, walked):
     assert "train: 900 pairs" in walked
     assert "learning 500 merges of en and xx" in walked

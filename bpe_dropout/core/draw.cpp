@@ -35,7 +35,7 @@ Tokens& Tokens::operator=(const Tokens& other) {
 
 void Tokens::merge(const Merges& merges, std::size_t before) { merge_here(merges, before); }
 
-void Tokens::merge_all_of_best(const Merges& merges) { merge_all_of_best_here(merges); }
+void Tokens::merge_best(const Merges& merges) { merge_best_here(merges); }
 
 void Tokens::save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out) {
   constexpr double kLikely = 1.0 / 16;
@@ -167,7 +167,8 @@ void LongTokens::apply(const Merges& merges, std::size_t i) {
   if (i > 0) set(previous_[i], merges.rank(symbols_[previous_[i]], symbols_[i]));
 }
 
-void LongTokens::merge_all_of_best(const Merges& merges) {
+void LongTokens::merge_best(const Merges& merges) {
+  if (merges.one_by_one()) return apply(merges, static_cast<u32>(candidate(0)));
   const u64 rank = candidate(0) >> 32;
   std::vector<std::size_t> found;
   for (const auto& block : blocks_) {
@@ -184,7 +185,7 @@ void LongTokens::merge_all_of_best(const Merges& merges) {
 void LongTokens::run(const Merges& merges, const Dropout& dropout, Decoder* decoder) {
   while (candidates_) {
     if (dropout.never()) {
-      merge_all_of_best(merges);
+      merge_best(merges);
       continue;
     }
     const std::size_t dropped = decoder->dropped(dropout, candidates_);

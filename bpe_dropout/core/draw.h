@@ -3,8 +3,8 @@
 // A merge is an occurrence: two adjacent symbols at a position. At each step every candidate is
 // dropped with probability p, and the survivor of highest priority (of equal priority, the
 // leftmost) is applied. Walking the candidates in that order and stopping at the first survivor is
-// the same thing, and needs one decision a step. With p = 0 the rule is subword-nmt's: all
-// occurrences of the best pair at once.
+// the same thing, and needs one decision a step. With p = 0 the rule is that of the merges: all
+// occurrences of the best pair at once, as in subword-nmt, or one after the other, as in Hugging Face's.
 #pragma once
 
 #include <cstring>
@@ -40,8 +40,8 @@ class Tokens {
   std::size_t candidates() const { return candidates_; }
   // Applies the candidate that has `before` others ahead of it in priority.
   void merge(const Merges& merges, std::size_t before);
-  // Applies all occurrences of the best pair that do not overlap, from the left.
-  void merge_all_of_best(const Merges& merges);
+  // A step of plain BPE: all occurrences of the best pair that do not overlap, from the left, or only the first.
+  void merge_best(const Merges& merges);
   // Algorithm 1, to its end. `decoder` may be null if p is 0.
   void run(const Merges& merges, const Dropout& dropout, Decoder* decoder);
 
@@ -120,8 +120,9 @@ class Tokens {
     for (; before > 0; --before) key = least_from(key + 1);
     apply(merges, key & kPositionMask);
   }
-  BPE_HERE void merge_all_of_best_here(const Merges& merges) {
-    const u32 rank = least_from(0) >> kPositionBits;
+  BPE_HERE void merge_best_here(const Merges& merges) {
+    const u32 best = least_from(0), rank = best >> kPositionBits;
+    if (merges.one_by_one()) return apply(merges, best & kPositionMask);
     for (std::size_t i = 0; i < size_; i = links_.next[i]) {
       if (keys_[i] >> kPositionBits == rank) apply(merges, i);
     }
@@ -129,7 +130,7 @@ class Tokens {
   BPE_HERE void run_here(const Merges& merges, const Dropout& dropout, Decoder* decoder) {
     while (candidates_) {
       if (dropout.never()) {
-        merge_all_of_best_here(merges);
+        merge_best_here(merges);
         continue;
       }
       const std::size_t dropped = decoder->dropped(dropout, candidates_);
@@ -170,7 +171,7 @@ class LongTokens {
   void erase(u64 key);
   void set(std::size_t i, Rank rank);
   void apply(const Merges& merges, std::size_t i);
-  void merge_all_of_best(const Merges& merges);
+  void merge_best(const Merges& merges);
 
   std::vector<Symbol>& symbols_;
   std::vector<Rank> ranks_;  // of the merge with the next token

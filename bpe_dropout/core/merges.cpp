@@ -68,8 +68,9 @@ void set_at(std::vector<Symbol>& symbols, u32 c, Symbol symbol) {
 }  // namespace
 
 Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, End end, std::string separator,
-               const std::optional<std::unordered_set<std::string>>& vocabulary)
-    : end_of_word_(end), separator_(std::move(separator)) {
+               const std::optional<std::unordered_set<std::string>>& vocabulary,
+               const std::optional<std::vector<std::string>>& results)
+    : end_of_word_(end), one_by_one_(results.has_value()), separator_(std::move(separator)) {
   if (pairs.size() > kRankMask) throw std::length_error("a merge table of over 4 million merges");
   int bits = 6;
   while ((std::size_t{1} << bits) < pairs.size() * 2) ++bits;
@@ -93,9 +94,9 @@ Merges::Merges(const std::vector<std::pair<std::string, std::string>>& pairs, En
     return numbers[number];
   };
   for (const auto& [left, right] : pairs) {
-    const std::string merged = left + right;
-    const u32 number = known.add(merged);
     const Symbol rank = static_cast<Symbol>(results_.size());
+    const std::string merged = results ? results->at(rank) : left + right;
+    const u32 number = known.add(merged);
     if (number == numbers.size()) {
       numbers.push_back(rank);
       symbols[rank] = merged;

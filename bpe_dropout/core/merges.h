@@ -6,6 +6,7 @@
 // are Python's), and randomness (random.h, draw.h).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -48,9 +49,14 @@ enum class End { kSuffix, kSymbol, kNone };
 
 class Merges {
  public:
-  // If a pair occurs twice, the first counts.
-  Merges(const std::vector<std::pair<std::string, std::string>>& pairs, End end,
-         std::string separator, const std::optional<std::unordered_set<std::string>>& vocabulary);
+  // If a pair occurs twice, the first counts. `results` names what each pair becomes, if that is not its
+  // concatenation: the merges of a Hugging Face tokenizer. Their plain BPE is one_by_one().
+  Merges(const std::vector<std::pair<std::string, std::string>>& pairs, End end, std::string separator,
+         const std::optional<std::unordered_set<std::string>>& vocabulary,
+         const std::optional<std::vector<std::string>>& results = {});
+
+  // Whether plain BPE, too, applies one occurrence of the best pair a step, and not all of them at once.
+  bool one_by_one() const { return one_by_one_; }
 
   Rank rank(Symbol left, Symbol right) const {
     if ((left | right) & kForeign) return kNoMerge;
@@ -115,6 +121,7 @@ class Merges {
   void put(Symbol symbol, Place place, std::vector<Piece>& out) const;
 
   End end_of_word_;
+  bool one_by_one_;
   std::string separator_;
   std::vector<u64> slots_;
   std::size_t mask_ = 0;

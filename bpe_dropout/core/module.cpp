@@ -357,7 +357,8 @@ using HeldList = Held<ListSampler>;
 HeldDropout make_dropout_sampler(const PyCorpus& corpus, const Array<u64>& counts,
                                  std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids,
                                  const std::unordered_map<u32, PyParts>& parts, double p, std::size_t memory,
-                                 int threads, std::int32_t eos) {
+                                 int threads, const std::vector<std::int32_t>& before,
+                                 const std::vector<std::int32_t>& after) {
   DropoutSampler::Parts divided;
   for (const auto& [type, given] : parts) divided[type] = to_parts(given);
   HeldDropout held{{corpus.words, corpus.sentence_ends, corpus.bytes, corpus.type_ends}, nullptr};
@@ -365,7 +366,7 @@ HeldDropout make_dropout_sampler(const PyCorpus& corpus, const Array<u64>& count
   const u64* const how_often = counts.data();
   py::gil_scoped_release unlock;
   held.sampler = std::make_unique<DropoutSampler>(seen, std::move(merges), std::move(ids), std::move(divided), p,
-                                                  how_often, memory, threads, eos);
+                                                  how_often, memory, threads, Frame{before, after});
   return held;
 }
 
@@ -376,7 +377,7 @@ std::vector<T> copy(const Array<T>& array) {
 
 HeldList make_list_sampler(const py::object& corpus, std::size_t sentences, const Array<u64>& outcome_ends,
                            const Array<u64>& cumulated, const Array<u64>& id_ends, const Array<std::int32_t>& ids,
-                           std::int32_t eos) {
+                           const std::vector<std::int32_t>& before, const std::vector<std::int32_t>& after) {
   HeldList held;
   Corpus seen;
   seen.sentences = sentences;
@@ -385,7 +386,8 @@ HeldList make_list_sampler(const py::object& corpus, std::size_t sentences, cons
     held.arrays = {given.words, given.sentence_ends, given.bytes, given.type_ends};
     seen = given.corpus();
   }
-  held.sampler = std::make_unique<ListSampler>(seen, copy(outcome_ends), copy(cumulated), copy(id_ends), copy(ids), eos);
+  held.sampler = std::make_unique<ListSampler>(seen, copy(outcome_ends), copy(cumulated), copy(id_ends), copy(ids),
+                                               Frame{before, after});
   return held;
 }
 
@@ -422,7 +424,8 @@ PYBIND11_MODULE(_core, m) {
   py::enum_<End>(m, "End").value("SUFFIX", End::kSuffix).value("SYMBOL", End::kSymbol).value("NONE", End::kNone);
   py::class_<Merges, std::shared_ptr<Merges>>(m, "Merges")
       .def(py::init<const std::vector<std::pair<std::string, std::string>>&, End, std::string,
-                    const std::optional<std::unordered_set<std::string>>&>());
+                    const std::optional<std::unordered_set<std::string>>&,
+                    const std::optional<std::vector<std::string>>&>());
   py::class_<Ids, std::shared_ptr<Ids>>(m, "Ids")
       .def(py::init<std::shared_ptr<Merges>, const std::vector<std::pair<std::string, std::int32_t>>&,
                     std::int32_t>());

@@ -99,12 +99,14 @@ u32 Sampler::sentence(Key& key, std::size_t number, Buffer* out, Scratch& scratc
   const u32 self = static_cast<u32>(number);
   const std::size_t begin = corpus_.words_before(number);
   const u32* const words = corpus_.words ? corpus_.words + begin : &self;
-  u32 length = sentence(key, words, corpus_.words_before(number + 1) - begin, out, scratch);
-  if (eos_ >= 0) {
-    ++length;
-    if (out) out->push(eos_);
+  if (out) {
+    for (const std::int32_t id : frame_.before) out->push(id);
   }
-  return length;
+  const u32 length = sentence(key, words, corpus_.words_before(number + 1) - begin, out, scratch);
+  if (out) {
+    for (const std::int32_t id : frame_.after) out->push(id);
+  }
+  return length + static_cast<u32>(frame_.before.size() + frame_.after.size());
 }
 
 void Sampler::lengths(Key key, const Selection& which, int threads, std::int32_t* out) const {
@@ -148,8 +150,8 @@ Buffer Sampler::ids(Key key, const Selection& which, int threads, std::int64_t* 
 
 DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merges> merges,
                                std::shared_ptr<const Ids> ids, Parts parts, double p, const u64* counts,
-                               std::size_t memory, int threads, std::int32_t eos)
-    : Sampler(corpus, eos),
+                               std::size_t memory, int threads, Frame frame)
+    : Sampler(corpus, std::move(frame)),
       merges_(std::move(merges)),
       ids_(std::move(ids)),
       parts_(std::move(parts)),

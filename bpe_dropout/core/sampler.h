@@ -108,9 +108,14 @@ struct Selection {
   std::size_t operator[](std::size_t i) const { return listed ? static_cast<std::size_t>(listed[i]) : first + i; }
 };
 
+// The ids that every sentence begins and ends with.
+struct Frame {
+  std::vector<std::int32_t> before, after;
+};
+
 class Sampler {
  public:
-  Sampler(const Corpus& corpus, std::int32_t eos) : corpus_(corpus), eos_(eos) {}
+  Sampler(const Corpus& corpus, Frame frame) : corpus_(corpus), frame_(std::move(frame)) {}
   virtual ~Sampler() = default;
 
   // key.sentence is the number of the sentence, whatever is selected.
@@ -128,7 +133,7 @@ class Sampler {
   u32 sentence(Key& key, std::size_t number, Buffer* out, Scratch& scratch) const;
 
   Corpus corpus_;
-  std::int32_t eos_;  // added to each sentence; negative: nothing is
+  Frame frame_;
 };
 
 // BPE-dropout.
@@ -137,7 +142,7 @@ class DropoutSampler : public Sampler {
   using Parts = std::unordered_map<u32, std::vector<Part>>;  // of the words that glossaries divide
 
   DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids,
-                 Parts parts, double p, const u64* counts, std::size_t memory, int threads, std::int32_t eos);
+                 Parts parts, double p, const u64* counts, std::size_t memory, int threads, Frame frame);
 
   std::size_t memory() const { return memory_; }
   std::size_t tables() const { return table_count_; }  // words that have one
@@ -167,8 +172,8 @@ class DropoutSampler : public Sampler {
 class ListSampler : public Sampler {
  public:
   ListSampler(const Corpus& corpus, std::vector<u64> outcome_ends, std::vector<u64> cumulated,
-              std::vector<u64> id_ends, std::vector<std::int32_t> ids, std::int32_t eos)
-      : Sampler(corpus, eos),
+              std::vector<u64> id_ends, std::vector<std::int32_t> ids, Frame frame)
+      : Sampler(corpus, std::move(frame)),
         outcome_ends_(std::move(outcome_ends)),
         cumulated_(std::move(cumulated)),
         id_ends_(std::move(id_ends)),

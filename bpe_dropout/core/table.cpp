@@ -83,7 +83,7 @@ void Tables::finish_part(Plan& plan, State& state, u64 begin, u64 range) {
 // spent: it goes the way on which nothing more is dropped, and the other ways go copies of it.
 void Tables::expand(Plan& plan, State& state, u64 begin, u64 range) {
   if (plan.dropout.never()) {
-    while (state.tokens.candidates()) state.tokens.merge_all_of_best(plan.merges);
+    while (state.tokens.candidates()) state.tokens.merge_best(plan.merges);
   }
   for (;;) {
     const std::size_t candidates = state.tokens.candidates();

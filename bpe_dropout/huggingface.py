@@ -1,0 +1,154 @@
+"""A collator for transformers.Trainer: batches of text, with a new segmentation of every example in every epoch.
+
+    collator = DropoutCollator(tokenizer, dropout=0.1, seed=1)
+    trainer = Trainer(
+        model,
+        TrainingArguments(..., remove_unused_columns=False),
+        train_dataset=collator.training(train),     # numbers its examples: these are drawn
+        eval_dataset=valid,                         # these are not, so they are plain BPE
+        data_collator=collator,
+        callbacks=[collator],                       # tells it the epoch
+    )
+
+What is drawn for an example depends on the seed, the epoch, its number and its text, and on nothing else: not on
+workers, processes, the order of the examples or a restart. Needs torch and transformers.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+
+from .errors import InputError, check_dropout, check_number
+from .segmenter import Segmenter
+
+IGNORED = -100  # a label that the loss leaves out
+NEVER_SET = -1
+
+
+class DropoutCollator(TrainerCallback):
+    """Makes batches of examples that have a text: input_ids, attention_mask and, for language models, labels.
+
+    Examples with a number are drawn with dropout; others are plain BPE, as validation and test need them. `training`
+    numbers the examples of a set; or they have a column of that name. Other columns must be numbers, and are passed on
+    as tensors; if they have labels, those are taken.
+
+    Batches are padded on the right with `pad_id`, by default the tokenizer's. `max_length` cuts longer texts; the
+    special tokens at their end stay. `tokenizer` is what Segmenter.from_tokenizer takes.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        dropout: float,
+        seed: int,
+        *,
+        side: int = 0,
+        pad_id: int | None = None,
+        max_length: int | None = None,
+        text: str = "text",
+        number: str = "sentence",
+    ) -> None:
+        self.segmenter = Segmenter.from_tokenizer(tokenizer)
+        self.dropout, self.seed = check_dropout(dropout), check_number("the seed", seed)
+        self.side, self.text, self.number = side, text, number
+        if pad_id is None:
+            pad_id = getattr(tokenizer, "pad_token_id", None)
+        if pad_id is None:
+            raise InputError(
+                "the tokenizer has no padding token, which batches of texts of different lengths need. Give pad_id=, "
+                "or set tokenizer.pad_token, for GPT-2 for example to tokenizer.eos_token"
+            )
+        self.pad_id = check_number("the padding id", pad_id, 2**31)
+        special = len(self.segmenter.words.before) + len(self.segmenter.words.after)
+        if max_length is not None and check_number("the greatest length", max_length) <= special:
+            raise InputError(f"a length of {max_length} leaves no room for text beside {special} special tokens")
+        self.max_length = max_length
+        # Shared with workers, which may live longer than an epoch.
+        self._epoch = torch.full((), NEVER_SET, dtype=torch.int64)
+        self._epoch.share_memory_()  # type: ignore[no-untyped-call]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Says which epoch begins; as a callback of a Trainer the collator is told so."""
+        self._epoch.fill_(check_number("the epoch", epoch, 2**63))
+
+    def training(self, dataset: Any) -> Numbered:
+        """A training set: its examples have numbers, so they are drawn with dropout."""
+        return Numbered(dataset, self.number)
+
+    def __call__(self, features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+        rows = [self._ids(feature) for feature in features]
+        longest = max([1, *map(len, rows)])
+        input_ids = torch.full((len(rows), longest), self.pad_id, dtype=torch.int64)
+        mask = torch.zeros_like(input_ids)
+        for i, row in enumerate(rows):
+            input_ids[i, : len(row)] = torch.tensor(row, dtype=torch.int64)
+            mask[i, : len(row)] = 1
+        batch = {"input_ids": input_ids, "attention_mask": mask}
+        batch["labels"] = input_ids.masked_fill(mask == 0, IGNORED)
+        for name in features[0]:
+            if name not in (self.text, self.number):
+                batch[name] = torch.tensor([feature[name] for feature in features])
+        return batch
+
+    def _ids(self, feature: Mapping[str, Any]) -> list[int]:
+        text, number = feature.get(self.text), feature.get(self.number)
+        if not isinstance(text, str):
+            raise InputError(
+                f"an example has no text in {self.text!r}, but only {sorted(feature)}. Give TrainingArguments("
+                "remove_unused_columns=False), since otherwise the Trainer removes what the model does not take; if "
+                "the text has another name, DropoutCollator(..., text=name)"
+            )
+        words = self.segmenter.words
+        if number is None:
+            ids = self.segmenter.ids(text, add_special_tokens=False)
+        else:
+            key = {"seed": self.seed, "epoch": self._current_epoch(), "side": self.side, "sentence": number}
+            ids = self.segmenter.ids(text, self.dropout, **key, add_special_tokens=False)
+        if self.max_length is not None:
+            ids = ids[: self.max_length - len(words.before) - len(words.after)]
+        return [*words.before, *ids, *words.after]
+
+    def _current_epoch(self) -> int:
+        epoch = int(self._epoch)
+        if epoch == NEVER_SET and self.dropout:
+            self.set_epoch(0)
+            warnings.warn(
+                "the epoch was never set, so every epoch would be segmented as this one, and the model would see each "
+                "text in one segmentation only. Give Trainer(..., callbacks=[collator]), or call "
+                "collator.set_epoch(epoch) at the beginning of each epoch",
+                stacklevel=2,
+            )
+        return max(0, epoch)
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        dataset: Any = getattr(others.get("train_dataloader"), "dataset", None)
+        if self.dropout and hasattr(dataset, "__getitem__") and len(dataset) and self.number not in dataset[0]:
+            raise InputError(
+                f"the training examples have no number in {self.number!r}, so nothing would be dropped. Give Trainer("
+                "train_dataset=collator.training(dataset))"
+            )
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        self.set_epoch(math.floor((state.epoch or 0) + 1e-6))  # within an epoch, after a restart
+
+
+class Numbered:
+    """A map-style data set whose examples have their number in one more column."""
+
+    def __init__(self, dataset: Any, column: str) -> None:
+        if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+            raise InputError("a training set needs examples by number and a length; streams of text have neither")
+        self.dataset, self.column = dataset, column
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        number = range(len(self))[number]
+        return {**self.dataset[number], self.column: number}

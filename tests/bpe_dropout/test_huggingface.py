@@ -1,0 +1,173 @@
+"""The collator for transformers.Trainer, in real trainings of a tiny model."""
+
+import pickle
+import warnings
+
+import pytest
+
+from bpe_dropout import InputError, Segmenter
+
+pytest.importorskip("transformers", reason="needs transformers, of the extra dev")
+pytest.importorskip("datasets", reason="needs datasets, of the extra dev")
+
+import datasets
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, Trainer, TrainingArguments
+
+from bpe_dropout.huggingface import DropoutCollator
+from tests.kinds_of_tokenizers import KINDS, text
+
+LINES = text()[:20]
+VALID = text()[20:24]
+P, SEED = 0.3, 5
+
+
+@pytest.fixture
+def tokenizer():
+    return PreTrainedTokenizerFast(tokenizer_object=KINDS["roberta"](), pad_token="<pad>")
+
+
+class Recording(GPT2LMHeadModel):
+    """A model that remembers what it was given."""
+
+    def forward(self, input_ids=None, attention_mask=None, labels=None, **others):
+        rows = [row[kept == 1].tolist() for row, kept in zip(input_ids, attention_mask, strict=True)]
+        self.__dict__.setdefault("seen", []).append((self.training, rows))
+        assert (labels[attention_mask == 1] == input_ids[attention_mask == 1]).all()
+        assert (labels[attention_mask == 0] == -100).all()
+        return super().forward(input_ids=input_ids, attention_mask=attention_mask, labels=labels)
+
+
+def make_trainer(folder, tokenizer, train, valid=None, callbacks=True, **options):
+    collator = DropoutCollator(tokenizer, dropout=P, seed=SEED)
+    torch.manual_seed(1)
+    model = Recording(GPT2Config(vocab_size=1600, n_positions=256, n_embd=8, n_layer=1, n_head=1))
+    settings = {"save_strategy": "no", "remove_unused_columns": False, "num_train_epochs": 2, **options}
+    args = TrainingArguments(
+        str(folder), per_device_train_batch_size=4, use_cpu=True, report_to=[], disable_tqdm=True, seed=3, **settings
+    )
+    return Trainer(
+        model,
+        args,
+        train_dataset=collator.training(train) if callbacks else train,
+        eval_dataset=valid,
+        data_collator=collator,
+        callbacks=[collator],
+    )
+
+
+def seen(trainer, training=True):
+    return [row for was_training, rows in trainer.model.seen if was_training == training for row in rows]
+
+
+def expected(segmenter, epoch):
+    return [segmenter.ids(line, P, SEED, epoch=epoch, sentence=n) for n, line in enumerate(LINES)]
+
+
+@pytest.mark.parametrize("kind", ["list", "datasets"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_training_of_two_epochs(tmp_path, tokenizer, kind, workers):
+    """The model sees every example in the segmentation of its epoch, and validates on plain BPE."""
+    make = datasets.Dataset.from_list if kind == "datasets" else list
+    train, valid = (make([{"text": line} for line in lines]) for lines in (LINES, VALID))
+    more = {"dataloader_num_workers": workers, "dataloader_persistent_workers": workers > 0}
+    trainer = make_trainer(tmp_path, tokenizer, train, valid, eval_strategy="epoch", **more)
+    trainer.train()
+    segmenter = Segmenter.from_tokenizer(tokenizer)
+    drawn = seen(trainer)
+    assert sorted(drawn[:20]) == sorted(expected(segmenter, 0))
+    assert sorted(drawn[20:]) == sorted(expected(segmenter, 1))
+    assert sorted(expected(segmenter, 0)) != sorted(expected(segmenter, 1))
+    assert seen(trainer, training=False) == [tokenizer(line)["input_ids"] for line in VALID] * 2
+
+
+def test_a_restart_within_an_epoch(tmp_path, tokenizer):
+    train = [{"text": line} for line in LINES]
+    whole = make_trainer(tmp_path / "whole", tokenizer, train)
+    whole.train()
+    saving = {"save_strategy": "steps", "save_steps": 7}  # five batches make an epoch
+    make_trainer(tmp_path / "parts", tokenizer, train, **saving, max_steps=7).train()
+    resumed = make_trainer(tmp_path / "parts", tokenizer, train, **saving)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "parts" / "checkpoint-7"))
+    assert seen(resumed) == seen(whole)[28:]
+
+
+def test_a_column_of_numbers(tmp_path, tokenizer):
+    train = datasets.Dataset.from_list([{"text": line} for line in LINES])
+    train = train.map(lambda example, number: {"sentence": number}, with_indices=True)
+    trainer = make_trainer(tmp_path, tokenizer, train, callbacks=False, num_train_epochs=1)
+    trainer.train()
+    assert sorted(seen(trainer)) == sorted(expected(Segmenter.from_tokenizer(tokenizer), 0))
+
+
+def test_examples_without_numbers_are_refused_in_training(tmp_path, tokenizer):
+    trainer = make_trainer(tmp_path, tokenizer, [{"text": line} for line in LINES], callbacks=False)
+    with pytest.raises(InputError, match=r"nothing would be dropped. Give Trainer\(train_dataset=collator.training"):
+        trainer.train()
+
+
+def test_columns_that_the_trainer_removes(tmp_path, tokenizer):
+    trainer = make_trainer(tmp_path, tokenizer, [{"text": line} for line in LINES], remove_unused_columns=True)
+    with pytest.raises(InputError, match="remove_unused_columns=False"):
+        trainer.train()
+
+
+def test_an_epoch_that_was_never_set(tokenizer):
+    collator = DropoutCollator(tokenizer, dropout=P, seed=SEED)
+    train = collator.training([{"text": line} for line in LINES])
+    with pytest.warns(UserWarning, match="the epoch was never set"):
+        collator([train[0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        collator([train[0]])  # once is enough
+        DropoutCollator(tokenizer, dropout=0.0, seed=SEED)([train[0]])
+        DropoutCollator(tokenizer, dropout=P, seed=SEED)([{"text": "plain"}])
+
+
+def test_no_padding_id(tmp_path):
+    bare = PreTrainedTokenizerFast(tokenizer_object=KINDS["gpt2"]())
+    with pytest.raises(InputError, match="the tokenizer has no padding token"):
+        DropoutCollator(bare, dropout=P, seed=SEED)
+    with pytest.raises(InputError, match="the tokenizer has no padding token"):
+        DropoutCollator(KINDS["gpt2"](), dropout=P, seed=SEED)
+    batch = DropoutCollator(KINDS["gpt2"](), 0.0, SEED, pad_id=7)([{"text": "two men"}, {"text": "two men are here"}])
+    assert batch["input_ids"][0, -1] == 7
+    assert batch["labels"][0, -1] == -100
+
+
+def test_max_length_keeps_the_special_tokens(tokenizer):
+    collator = DropoutCollator(tokenizer, 0.0, SEED, max_length=6)
+    whole = tokenizer(LINES[0], truncation=True, max_length=6)["input_ids"]
+    assert collator([{"text": LINES[0]}])["input_ids"].tolist() == [whole]
+    with pytest.raises(InputError, match="leaves no room for text beside 2 special tokens"):
+        DropoutCollator(tokenizer, 0.0, SEED, max_length=2)
+
+
+def test_other_columns_are_passed_on(tokenizer):
+    batch = DropoutCollator(tokenizer, 0.0, SEED)([{"text": "two", "labels": 1}, {"text": "men", "labels": 0}])
+    assert batch["labels"].tolist() == [1, 0]
+
+
+def test_tokenizers_of_transformers(tokenizer):
+    """Truncation and padding are arguments of their calls, and what an earlier call has left is not ours."""
+    tokenizer(LINES, truncation=True, max_length=3, padding="max_length")
+    segmenter = Segmenter.from_tokenizer(tokenizer)
+    assert [segmenter.ids(line) for line in LINES] == [tokenizer(line)["input_ids"] for line in LINES]
+
+
+def test_a_set_without_numbers_or_a_length(tokenizer):
+    collator = DropoutCollator(tokenizer, P, SEED)
+    with pytest.raises(InputError, match="streams of text have neither"):
+        collator.training(iter([]))
+    numbered = collator.training([{"text": line} for line in LINES])
+    assert [numbered[n]["sentence"] for n in (0, 3, -1)] == [0, 3, len(LINES) - 1]
+    with pytest.raises(IndexError):
+        numbered[len(LINES)]
+
+
+def test_the_collator_can_be_pickled(tokenizer):
+    collator = DropoutCollator(tokenizer, P, SEED)
+    collator.set_epoch(3)
+    train = collator.training([{"text": line} for line in LINES])
+    copy = pickle.loads(pickle.dumps(collator))
+    assert copy([train[1]])["input_ids"].tolist() == collator([train[1]])["input_ids"].tolist()
