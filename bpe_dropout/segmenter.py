@@ -203,11 +203,17 @@ class Segmenter:
 
         Long words have too many: more than `limit` states of Algorithm 1 are an error.
         """
+        dropout = check_dropout(dropout)
         try:
-            outcomes = _core.distribution(self._merges, self.word(word), check_dropout(dropout), limit)
+            outcomes = _core.distribution(self._merges, self.word(word), dropout, limit)
         except _core.TooManyStates as error:
             raise InputError(f"the segmentations of {word!r} are too many to list: {error}") from None
-        return dict(sorted(outcomes, key=lambda outcome: (-outcome[1], outcome[0])))
+        named = ((tuple(map(self._piece_name, pieces)), probability) for pieces, probability in outcomes)
+        return dict(sorted(named, key=lambda outcome: (-outcome[1], outcome[0])))
+
+    def _piece_name(self, piece: str) -> str:
+        """How a piece of the core is shown."""
+        return piece
 
     def desegment(self, pieces: str | Iterable[str]) -> str:
         """Joins pieces, or the pieces of a segmented line, to text.

@@ -155,17 +155,15 @@ class TokenizerSegmenter(Segmenter):
 
     def distribution(self, word: str, dropout: float, *, limit: int = 1 << 20) -> dict[tuple[str, ...], float]:
         """Every segmentation of a text that is one word with its exact probability, the most probable first."""
-        dropout = check_dropout(dropout)
-        split, unit = self._one(word)
-        whole = self.words.whole(split.text) if split.added is None and dropout == 0 else None
-        if whole is not None:
-            return {(self.words.names[whole],): 1.0}
-        try:
-            outcomes = _core.distribution(self._merges, _core.Word(unit, []), dropout, limit)
-        except _core.TooManyStates as error:
-            raise InputError(f"the segmentations of {word!r} are too many to list: {error}") from None
-        named = ((tuple(self.words.names[token_of(piece)] for piece in pieces), p) for pieces, p in outcomes)
-        return dict(sorted(named, key=lambda outcome: (-outcome[1], outcome[0])))
+        if check_dropout(dropout) == 0:
+            split, _ = self._one(word)
+            whole = self.words.whole(split.text) if split.added is None else None
+            if whole is not None:
+                return {(self.words.names[whole],): 1.0}
+        return super().distribution(word, dropout, limit=limit)
+
+    def _piece_name(self, piece: str) -> str:
+        return self.words.names[token_of(piece)]
 
     def desegment(self, pieces: str | Iterable[str]) -> str:
         """The text of tokens, by the tokenizer's own decoder."""

@@ -162,7 +162,7 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
   // taken over it. About kIntervals are made in all, a second's work or two, shared out by the counts. No table is
   // made for what would take many epochs to repay it: a word that occurs less than kOften, or one whose table would
   // leave more than half of all numbers to draw().
-  constexpr double kIntervals = 64e6, kFewest = 16, kMost = 16384, kMostADraw = 16, kLeast = 0.5;
+  constexpr double kIntervals = 64e6, kFewest = 16, kMost = 16384, kMostADraw = 16;
   constexpr u64 kOften = 2;
   const double drawn = std::accumulate(counts, counts + corpus.types, 1.0);
   const double a_draw = std::min(kIntervals / drawn, kMostADraw);
@@ -183,7 +183,7 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
     Scratch scratch;
     for (std::size_t i = worker; i < often.size(); i += workers) {
       const u32 type = often[i];
-      refs_[type] = tables_.add(shelf, *merges_, word(type), dropout_, finest(type), kLeast, *ids_, scratch);
+      refs_[type] = tables_.add(shelf, *merges_, word(type), dropout_, finest(type), Tables::kLeast, *ids_, scratch);
       tables[worker] += refs_[type] != 0;
     }
   });

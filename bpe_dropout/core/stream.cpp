@@ -83,9 +83,10 @@ void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& 
   const double finest = dropout_.never() ? (count == 1) : finest_at(count);
   if (finest > 0) {
     const Word drawn = word(number);
-    constexpr double kLeast = 0.5;
-    const Tables::Ref table = ids_ ? tables_.add(shelf_, *merges_, drawn, dropout_, finest, kLeast, *ids_, scratch_)
-                                   : tables_.add(shelf_, *merges_, drawn, dropout_, finest, kLeast, piece_itself, scratch_);
+    const auto add = [&](auto&& id) {
+      return tables_.add(shelf_, *merges_, drawn, dropout_, finest, Tables::kLeast, id, scratch_);
+    };
+    const Tables::Ref table = ids_ ? add(*ids_) : add(piece_itself);
     if (table) known.table = table;
   }
   if (count == kRecurs && !known.table) {
@@ -220,14 +221,13 @@ void Stream::append_plain(u32 number, std::string& out) {
 }
 
 void Stream::forget_if_too_much() {
-  Tables::Shelf empty = tables_.shelves(1)[0];
   const std::size_t used =
-      words_.memory() + Tables::memory(empty, shelf_) + rendered_.size() + known_.size() * sizeof(Known);
+      words_.memory() + Tables::memory(empty_, shelf_) + rendered_.size() + known_.size() * sizeof(Known);
   if (used < memory_) return;
   words_ = Words();
   known_.clear();
   parts_.clear();
-  shelf_ = empty;
+  shelf_ = empty_;
   rendered_.clear();
 }
 

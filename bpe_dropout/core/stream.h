@@ -34,7 +34,8 @@ class Stream {
         divide_(std::move(divide)),
         memory_(memory),
         tables_(memory),
-        shelf_(tables_.shelves(1)[0]) {}
+        empty_(tables_.shelves(1)[0]),
+        shelf_(empty_) {}
 
   // key.sentence is the number of the first line.
   void text(std::string_view text, Key key, std::string& out);
@@ -100,6 +101,7 @@ class Stream {
   std::vector<Known> known_;
   std::deque<std::vector<Part>> parts_;
   Tables tables_;
+  const Tables::Shelf empty_;
   Tables::Shelf shelf_;
   std::string rendered_;
   Scratch scratch_;

@@ -48,6 +48,7 @@ class Tables {
   template <class Id>
   Ref add(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, double finest, double least,
           Id&& id, Scratch& scratch);
+  static constexpr double kLeast = 0.5;  // below it, a table is hardly repaid
   // Keeps no more than the start of the word.
   Ref add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch);
 
