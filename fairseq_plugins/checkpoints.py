@@ -23,6 +23,7 @@ import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -82,17 +83,28 @@ def make_number(kind: SafeDtype, data: bytes) -> Any:
     return np.frombuffer(data, kind.dtype)[0]
 
 
-def allow_what_fairseq_writes() -> None:
-    """Names in a checkpoint, and what is taken for them: of numpy, nothing that could be abused."""
+@contextmanager
+def only_what_fairseq_writes() -> Iterator[None]:
+    """Within it, torch knows these names in a checkpoint and no others: of numpy, nothing that could be abused.
+
+    What other libraries let torch load comes back afterwards: transformers, say, loads arrays of numpy's own.
+    """
     stand_ins: list[Any] = [(SafeArray, "numpy.ndarray"), (SafeDtype, "numpy.dtype")]
     for core in ("numpy.core", "numpy._core"):  # numpy 1, and 2
         stand_ins += [(make_array, f"{core}.multiarray._reconstruct"), (make_number, f"{core}.multiarray.scalar")]
-    torch.serialization.add_safe_globals([Namespace, *stand_ins])
+    others = torch.serialization.get_safe_globals()
+    torch.serialization.clear_safe_globals()
+    try:
+        with torch.serialization.safe_globals([Namespace, *stand_ins]):
+            yield
+    finally:
+        torch.serialization.add_safe_globals(others)
 
 
 def load_safely(file: Any, map_location: Any = None) -> Any:
     """torch.load of tensors and plain data alone, whatever $TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD says."""
-    state = torch_load(file, map_location, weights_only=True)
+    with only_what_fairseq_writes():
+        state = torch_load(file, map_location, weights_only=True)
     check_options(str(getattr(file, "name", file)), state)
     return state
 

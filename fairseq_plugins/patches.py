@@ -112,7 +112,6 @@ def install() -> None:
             f"torch {torch.__version__} runs whatever code a checkpoint holds: fairseq_plugins needs torch 2.6 or newer"
         )
     guard.guard_fairseq()  # `eval` in fairseq's modules reads literals: fairseq evaluates options of a checkpoint
-    checkpoints.allow_what_fairseq_writes()  # torch's safe loading knows neither Namespace nor numpy
     for patch in PATCHES:
         if isinstance(patch.owner, dict):
             patch.owner[patch.name] = patch.replace(patch.owner.get(patch.name))

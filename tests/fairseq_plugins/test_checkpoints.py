@@ -51,7 +51,7 @@ class Sly:
 
 def test_a_malicious_checkpoint_is_refused(trained, data, tmp_path):
     witness = tmp_path / "witness"
-    state = torch.load(trained / "checkpoint_last.pt")
+    state = checkpoints.load_safely(trained / "checkpoint_last.pt")
     state["extra_state"]["train_iterator"]["shuffle"] = Malicious(witness)
     torch.save(state, tmp_path / "evil.pt")
     # The test can fail: without care the file does what it wants.
@@ -122,14 +122,28 @@ def test_what_fairseq_writes_loads(tmp_path):
         pickled = zipfile.ZipFile(tmp_path / name).read(f"{name[:-3]}/data.pkl")
         assert b"numpy" in pickled
         assert b"fairseq_plugins" not in pickled
-        state = torch.load(tmp_path / name)
+        state = checkpoints.load_safely(tmp_path / name)
         assert state["args"] == argparse.Namespace(a=1)
         assert state["count"] == 3
         for loaded, array in zip(state["arrays"], arrays, strict=True):
             assert (loaded == array).all()
             assert loaded.shape == array.shape
             assert loaded.dtype == array.dtype.newbyteorder("=")
-    checkpoints.allow_what_fairseq_writes()  # again does no harm
+
+
+def test_what_others_allow_is_theirs(tmp_path):
+    """transformers lets torch load arrays of numpy's own: not in a checkpoint of fairseq, and afterwards again."""
+    kinds = [np.ndarray, np.dtype, type(np.dtype("f8")), np._core.multiarray._reconstruct]
+    torch.save({"model": {}, "extra": np.eye(2)}, tmp_path / "array.pt")
+    torch.save({"model": {}, "extra": np.array([print])}, tmp_path / "objects.pt")
+    before = torch.serialization.get_safe_globals()
+    with torch.serialization.safe_globals(kinds):
+        assert type(torch.load(tmp_path / "array.pt", weights_only=True)["extra"]) is np.ndarray
+        assert type(checkpoints.load_safely(tmp_path / "array.pt")["extra"]) is checkpoints.SafeArray
+        with pytest.raises(InputError, match="could run code"):
+            checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "objects.pt"))
+        assert type(torch.load(tmp_path / "array.pt", weights_only=True)["extra"]) is np.ndarray
+    assert set(torch.serialization.get_safe_globals()) == set(before)
 
 
 def test_something_else(tmp_path):
@@ -190,8 +204,8 @@ def test_average(trained, data, tmp_path):
     assert updates == list(range(25, updates[-1] + 1, 25)), "also where an epoch ends"
     assert re.findall(r"_(\d+)\.pt\n", by_update.out) == [str(number) for number in updates[-2:]]
     assert f"wrote {tmp_path}/listed.pt, the average of 2" in listed.out
-    first, third = (torch.load(trained / f"checkpoint{epoch}.pt")["model"] for epoch in (1, 3))
-    mean = torch.load(tmp_path / "listed.pt")["model"]
+    first, third = (checkpoints.load_safely(trained / f"checkpoint{epoch}.pt")["model"] for epoch in (1, 3))
+    mean = checkpoints.load_safely(tmp_path / "listed.pt")["model"]
     assert mean.keys() == first.keys()
     for name, value in mean.items():
         assert torch.allclose(value, (first[name] + third[name]) / 2, atol=1e-7)
@@ -202,7 +216,7 @@ def test_average(trained, data, tmp_path):
 
 
 def test_different_models_are_not_averaged(trained, tmp_path):
-    state = torch.load(trained / "checkpoint1.pt")
+    state = checkpoints.load_safely(trained / "checkpoint1.pt")
     name = next(iter(state["model"]))
     shape = tuple(state["model"][name].shape)
     state["model"][name] = state["model"][name][:-1]
@@ -226,7 +240,7 @@ def test_average_is_a_function(trained, tmp_path, capsys):
     average([trained], tmp_path / "last.pt", last=1, by="update")
     average([trained / "checkpoint1.pt"], tmp_path / "one.pt")
     assert f"wrote {tmp_path}/one.pt, the average of 1\n" in capsys.readouterr().out
-    assert torch.load(tmp_path / "last.pt")["model"].keys() == torch.load(tmp_path / "one.pt")["model"].keys()
+    assert checkpoints.load_safely(tmp_path / "last.pt")["model"].keys() == checkpoints.load_safely(tmp_path / "one.pt")["model"].keys()
     with pytest.raises(InputError, match="there is no folder"):
         average([trained / "checkpoint1.pt"], tmp_path / "nowhere" / "one.pt")
 

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -168,7 +169,7 @@ def trained(data, tmp_path_factory):
 
 def change(trained: Path, path: Path, node: str, **options: object) -> Path:
     """A copy of a checkpoint with other options."""
-    state = torch.load(trained)
+    state = checkpoints.load_safely(trained)
     named = state["cfg"][node]
     if isinstance(named, Namespace):
         vars(named).update(options)
@@ -212,7 +213,7 @@ def test_attacks_on_from_pretrained(trained, data, tmp_path, node, options, evil
     """In this process, with the guard and, so that the test can fail, without it."""
     witness = tmp_path / "witness"
     code = f"__import__('os').system('touch {witness}')"
-    state = torch.load(trained)
+    state = checkpoints.load_safely(trained)
     old = state["cfg"][node]
     old = dict(vars(old)) if isinstance(old, Namespace) else old
     state["cfg"][node] = Namespace(**{**old, **options, evil: code})
@@ -228,7 +229,7 @@ def test_attacks_on_from_pretrained(trained, data, tmp_path, node, options, evil
         for module in list(sys.modules.values()):
             if guard.is_guarded(getattr(module, "__dict__", {})):
                 patch.setattr(module, "eval", eval)
-        patch.setattr(torch, "load", checkpoints.torch_load)
+        patch.setattr(torch, "load", partial(checkpoints.torch_load, weights_only=False))
         try:
             translate()
         except Exception as error:
@@ -250,7 +251,7 @@ def test_attacks_on_the_real_commands(trained, data, tmp_path):
     code = f"__import__('os').system('touch {witness}')"
     change(trained, tmp_path / "cutoff.pt", "model", adaptive_softmax_cutoff=code)
     change(trained, tmp_path / "environment.pt", "model", arch="${oc.env:HOME}")
-    torch.save({**torch.load(trained), "extra": Malicious(witness)}, tmp_path / "pickle.pt")
+    torch.save({**checkpoints.load_safely(trained), "extra": Malicious(witness)}, tmp_path / "pickle.pt")
     unsafe = {"check": False, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
     generate = ["fairseq-generate", data, *OURS, "--cpu", "--gen-subset", "valid", "--max-len-b", "5", "--quiet"]
     script = tmp_path / "translate.py"
@@ -290,7 +291,7 @@ def test_a_fairseq_that_loads_anything(tmp_path):
 def test_codes_that_a_checkpoint_names(trained, data, tmp_path, corpus, form):
     """They are read in the data folder only; the user may name any."""
     outside = corpus.codes["en"]
-    state = torch.load(trained)
+    state = checkpoints.load_safely(trained)
     if form == "args":  # as fairseq has written them before it had hydra
         nodes = [vars(node) if isinstance(node, Namespace) else node for node in state["cfg"].values() if node]
         flat = {name: value for node in nodes for name, value in node.items() if name != "_name"}
@@ -315,4 +316,4 @@ def test_codes_that_a_checkpoint_names(trained, data, tmp_path, corpus, form):
         torch.save(state, tmp_path / "outside.pt")
         translate()
         plugin("average", tmp_path / "outside.pt", "-o", tmp_path / "average.pt")
-        assert torch.load(tmp_path / "average.pt")["cfg"]["bpe"]["bpe_dropout_src_codes"] == str(data / "codes.en")
+        assert checkpoints.load_safely(tmp_path / "average.pt")["cfg"]["bpe"]["bpe_dropout_src_codes"] == str(data / "codes.en")
