@@ -19,6 +19,7 @@ from omegaconf import OmegaConf
 from bpe_dropout import InputError
 from fairseq_plugins import checkpoints
 from fairseq_plugins.averaging import average, average_states, choose_checkpoints
+from fairseq_plugins.checkpoints import load_safely
 from tests.fairseq_plugins.conftest import MODEL, OURS, TRAIN, plugin, run, run_both
 
 
@@ -51,7 +52,7 @@ class Sly:
 
 def test_a_malicious_checkpoint_is_refused(trained, data, tmp_path):
     witness = tmp_path / "witness"
-    state = checkpoints.load_safely(trained / "checkpoint_last.pt")
+    state = load_safely(trained / "checkpoint_last.pt")
     state["extra_state"]["train_iterator"]["shuffle"] = Malicious(witness)
     torch.save(state, tmp_path / "evil.pt")
     # The test can fail: without care the file does what it wants.
@@ -122,7 +123,7 @@ def test_what_fairseq_writes_loads(tmp_path):
         pickled = zipfile.ZipFile(tmp_path / name).read(f"{name[:-3]}/data.pkl")
         assert b"numpy" in pickled
         assert b"fairseq_plugins" not in pickled
-        state = checkpoints.load_safely(tmp_path / name)
+        state = load_safely(tmp_path / name)
         assert state["args"] == argparse.Namespace(a=1)
         assert state["count"] == 3
         for loaded, array in zip(state["arrays"], arrays, strict=True):
@@ -139,7 +140,7 @@ def test_what_others_allow_is_theirs(tmp_path):
     before = torch.serialization.get_safe_globals()
     with torch.serialization.safe_globals(kinds):
         assert type(torch.load(tmp_path / "array.pt", weights_only=True)["extra"]) is np.ndarray
-        assert type(checkpoints.load_safely(tmp_path / "array.pt")["extra"]) is checkpoints.SafeArray
+        assert type(load_safely(tmp_path / "array.pt")["extra"]) is checkpoints.SafeArray
         with pytest.raises(InputError, match="could run code"):
             checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "objects.pt"))
         assert type(torch.load(tmp_path / "array.pt", weights_only=True)["extra"]) is np.ndarray
@@ -204,8 +205,8 @@ def test_average(trained, data, tmp_path):
     assert updates == list(range(25, updates[-1] + 1, 25)), "also where an epoch ends"
     assert re.findall(r"_(\d+)\.pt\n", by_update.out) == [str(number) for number in updates[-2:]]
     assert f"wrote {tmp_path}/listed.pt, the average of 2" in listed.out
-    first, third = (checkpoints.load_safely(trained / f"checkpoint{epoch}.pt")["model"] for epoch in (1, 3))
-    mean = checkpoints.load_safely(tmp_path / "listed.pt")["model"]
+    first, third = (load_safely(trained / f"checkpoint{epoch}.pt")["model"] for epoch in (1, 3))
+    mean = load_safely(tmp_path / "listed.pt")["model"]
     assert mean.keys() == first.keys()
     for name, value in mean.items():
         assert torch.allclose(value, (first[name] + third[name]) / 2, atol=1e-7)
@@ -216,7 +217,7 @@ def test_average(trained, data, tmp_path):
 
 
 def test_different_models_are_not_averaged(trained, tmp_path):
-    state = checkpoints.load_safely(trained / "checkpoint1.pt")
+    state = load_safely(trained / "checkpoint1.pt")
     name = next(iter(state["model"]))
     shape = tuple(state["model"][name].shape)
     state["model"][name] = state["model"][name][:-1]
@@ -240,7 +241,7 @@ def test_average_is_a_function(trained, tmp_path, capsys):
     average([trained], tmp_path / "last.pt", last=1, by="update")
     average([trained / "checkpoint1.pt"], tmp_path / "one.pt")
     assert f"wrote {tmp_path}/one.pt, the average of 1\n" in capsys.readouterr().out
-    assert checkpoints.load_safely(tmp_path / "last.pt")["model"].keys() == checkpoints.load_safely(tmp_path / "one.pt")["model"].keys()
+    assert load_safely(tmp_path / "last.pt")["model"].keys() == load_safely(tmp_path / "one.pt")["model"].keys()
     with pytest.raises(InputError, match="there is no folder"):
         average([trained / "checkpoint1.pt"], tmp_path / "nowhere" / "one.pt")
 

@@ -16,6 +16,7 @@ from fairseq.models.transformer import TransformerModel
 
 from bpe_dropout import InputError
 from fairseq_plugins import checkpoints, guard
+from fairseq_plugins.checkpoints import load_safely
 from fairseq_plugins.literals import NotALiteral, evaluate
 from tests.fairseq_plugins.conftest import MODEL, OURS, plugin, run, run_both
 
@@ -169,7 +170,7 @@ def trained(data, tmp_path_factory):
 
 def change(trained: Path, path: Path, node: str, **options: object) -> Path:
     """A copy of a checkpoint with other options."""
-    state = checkpoints.load_safely(trained)
+    state = load_safely(trained)
     named = state["cfg"][node]
     if isinstance(named, Namespace):
         vars(named).update(options)
@@ -213,7 +214,7 @@ def test_attacks_on_from_pretrained(trained, data, tmp_path, node, options, evil
     """In this process, with the guard and, so that the test can fail, without it."""
     witness = tmp_path / "witness"
     code = f"__import__('os').system('touch {witness}')"
-    state = checkpoints.load_safely(trained)
+    state = load_safely(trained)
     old = state["cfg"][node]
     old = dict(vars(old)) if isinstance(old, Namespace) else old
     state["cfg"][node] = Namespace(**{**old, **options, evil: code})
@@ -251,7 +252,7 @@ def test_attacks_on_the_real_commands(trained, data, tmp_path):
     code = f"__import__('os').system('touch {witness}')"
     change(trained, tmp_path / "cutoff.pt", "model", adaptive_softmax_cutoff=code)
     change(trained, tmp_path / "environment.pt", "model", arch="${oc.env:HOME}")
-    torch.save({**checkpoints.load_safely(trained), "extra": Malicious(witness)}, tmp_path / "pickle.pt")
+    torch.save({**load_safely(trained), "extra": Malicious(witness)}, tmp_path / "pickle.pt")
     unsafe = {"check": False, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
     generate = ["fairseq-generate", data, *OURS, "--cpu", "--gen-subset", "valid", "--max-len-b", "5", "--quiet"]
     script = tmp_path / "translate.py"
@@ -291,7 +292,7 @@ def test_a_fairseq_that_loads_anything(tmp_path):
 def test_codes_that_a_checkpoint_names(trained, data, tmp_path, corpus, form):
     """They are read in the data folder only; the user may name any."""
     outside = corpus.codes["en"]
-    state = checkpoints.load_safely(trained)
+    state = load_safely(trained)
     if form == "args":  # as fairseq has written them before it had hydra
         nodes = [vars(node) if isinstance(node, Namespace) else node for node in state["cfg"].values() if node]
         flat = {name: value for node in nodes for name, value in node.items() if name != "_name"}
@@ -316,4 +317,4 @@ def test_codes_that_a_checkpoint_names(trained, data, tmp_path, corpus, form):
         torch.save(state, tmp_path / "outside.pt")
         translate()
         plugin("average", tmp_path / "outside.pt", "-o", tmp_path / "average.pt")
-        assert checkpoints.load_safely(tmp_path / "average.pt")["cfg"]["bpe"]["bpe_dropout_src_codes"] == str(data / "codes.en")
+        assert load_safely(tmp_path / "average.pt")["cfg"]["bpe"]["bpe_dropout_src_codes"] == str(data / "codes.en")
