@@ -27,9 +27,9 @@ from bpe_dropout import InputError
 from scripts.machine import commit, processor
 
 from .base import build
-from .rows import ALL_TOOLS, BY_NAME, NAMES, OURS, SCALING, TOOLS, TRAINING, Row
+from .rows import BY_NAME, NAMES, OURS, SCALING, TOOLS, TRAINING, Row
 from .tables import markdown, number, row_of, tool_rows, write_measured, write_pages
-from .texts import FOLDER, codes_path, facts_of, lines_of, make, say, text_path, title_of
+from .texts import FOLDER, codes_path, facts_of, lines_of, make, say, text_path, title_of, tokenizer_path
 from .turns import compare, take_turns
 from .work import Job
 
@@ -84,7 +84,7 @@ def measure_all(names: list[str], options: argparse.Namespace) -> list[str]:
 
 def measure(name: str, quick: bool) -> dict[str, Any]:
     if name in TOOLS:
-        return {"tools": measure_tools(TOOLS[name], quick)}
+        return {"tools": measure_tools(*TOOLS[name], quick)}
     if name == SCALING:
         return {"scaling": measure_scaling(quick)}
     if name in TRAINING:
@@ -96,7 +96,7 @@ def measure(name: str, quick: bool) -> dict[str, Any]:
 
 def job_of(row: Row, tool: str, quick: bool, **changes: Any) -> Job:
     text, learned_on = text_path(row.text, quick), text_path(row.source, quick)
-    codes = codes_path(row.source, row.merges)
+    codes = (tokenizer_path if row.work == "tokenizer" else codes_path)(row.source, row.merges)
     job = Job(tool, row.work, str(text), str(learned_on), str(codes), row.merges, row.p)
     return replace(job, **changes)
 
@@ -139,18 +139,19 @@ def against_base(row: Row, tree: Path, quick: bool) -> list[str]:
     return [row.name, f"**{number(cpu.median)}** times", spread, number(wall.median)]
 
 
-def measure_tools(row: Row, quick: bool) -> list[dict[str, Any]]:
+def measure_tools(row: Row, tools: tuple[str, ...], quick: bool) -> list[dict[str, Any]]:
     """The speed of every tool, and how much longer dropout makes the text."""
     lines = lines_of(text_path(row.text))[:FEW]
     words = sum(len(line.split()) for line in lines)
     found = []
-    for tool in (OURS, *ALL_TOOLS):
-        job = job_of(row, tool, quick, work="resegment", lines=FEW)
+    said = f", byte-level, {row.merges} merges" if row.work == "tokenizer" else ""
+    for tool in (OURS, *tools):
+        job = job_of(row, tool, quick, lines=FEW)
         drawn = take_turns({tool: job}, 2 if quick else 3)[tool]
         plain = take_turns({tool: replace(job, p=0.0)}, 1)[tool]
         found.append(
             {
-                "text": f"{title_of(row.text)}, {row.title.split(', ')[-1]}",
+                "text": f"{title_of(row.text)}, {row.language}{said}",
                 "p": row.p,
                 "tool": f"**{tool}**" if tool == OURS else tool,
                 "words": words / min(turn.cpu for turn in drawn),

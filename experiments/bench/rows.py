@@ -6,9 +6,9 @@ itself is of another domain, and has many words that were never seen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .texts import MADE, TEXTS, Text
+from .texts import AS_IT_IS, ENGLISH, MADE, TEXTS
 
 LANGUAGES = {"en": "English", "de": "German", "ja": "unsegmented Japanese", "zh": "unsegmented Chinese"}
 WORK = {
@@ -19,6 +19,7 @@ WORK = {
     "line": "`Segmenter.segment` of a line, p = {p:g}, {language}",
     "learn": "learn {merges} merges, {language}",
     "load": "load a corpus, ready to draw",
+    "tokenizer": "resegment with a byte-level tokenizer of {merges} merges, p = {p:g}, {language}",
 }
 # What a tool does where that is not the same work.
 THEIRS = {
@@ -26,6 +27,7 @@ THEIRS = {
     ("line", "YouTokenToMe, pieces"): "YouTokenToMe's `encode` of a line to pieces",
     ("load", "YouTokenToMe"): "one pass of YouTokenToMe",
     ("threads", "bpe-dropout"): "one thread",
+    ("tokenizer", "tokenizers"): "tokenizers' own dropout",
 }
 OURS = "bpe-dropout"
 ALL_TOOLS = ("YouTokenToMe", "tokenizers", "sentencepiece", "pyonmttok", "subword-nmt")
@@ -55,15 +57,14 @@ class Row:
 
     @property
     def title(self) -> str:
-        language = "English and German" if self.is_made else LANGUAGES[text_of(self.text).language]
-        return WORK[self.work].format(p=self.p, merges=self.merges, language=language)
+        return WORK[self.work].format(p=self.p, merges=self.merges, language=self.language)
+
+    @property
+    def language(self) -> str:
+        return "English and German" if self.is_made else LANGUAGES[TEXTS[self.text].language]
 
     def opponent(self, tool: str) -> str:
         return THEIRS.get((self.work, tool), tool)
-
-
-def text_of(name: str) -> Text:
-    return TEXTS[name]
 
 
 def resegment(language: str, text: str, merges: int, *held_out: str, p: float, least: float, aim: float) -> list[Row]:
@@ -78,14 +79,15 @@ def of_another_domain(row: Row, text: str) -> Row:
     >>> row.name, row.text, row.source
     ('plain-en-news', 'news.en', 'multi30k.en')
     """
-    from dataclasses import replace
-
-    return replace(row, name=f"{row.name}-{text.split('.')[0]}", text=text, learned_on=row.source)
+    domain = text.removeprefix(AS_IT_IS).split(".")[0]
+    return replace(row, name=f"{row.name}-{domain}", text=text, learned_on=row.source)
 
 
 _IDS = Row("ids-en", "ids", "tatoeba.en", 8000, least=(6,), aim=(10,))
 _PLAIN = Row("plain-en", "plain", "tatoeba.en", 8000, ("subword-nmt",), p=0, least=(25,), aim=(40,))
 _LINE = Row("line-en", "line", "multi30k.en", 4000, ("YouTokenToMe", "YouTokenToMe, pieces"), least=(1, 1), aim=(2, 2))
+_TOKENIZER = Row("tokenizer-16k", "tokenizer", AS_IT_IS + "tatoeba.en", 16000, ("tokenizers",), least=(30,), aim=(60,))
+_LARGE_TOKENIZER = replace(_TOKENIZER, name="tokenizer-50k", merges=50000, learned_on=ENGLISH)
 
 ROWS = (
     *resegment("en", "multi30k", 4000, "news", "tatoeba", p=0.1, least=20, aim=30),
@@ -102,12 +104,18 @@ ROWS = (
     of_another_domain(_LINE, "news.en"),
     Row("learn-en", "learn", "multi30k.en", 8000, ("subword-nmt", "YouTokenToMe"), least=(50, 1), aim=(50, 2), turns=3),
     Row("learn-ja", "learn", "tatoeba.ja", 2000, ("subword-nmt", "YouTokenToMe"), least=(50, 1), aim=(50, 2), turns=3),
+    _TOKENIZER,
+    of_another_domain(_TOKENIZER, AS_IT_IS + "news.en"),
+    _LARGE_TOKENIZER,
     Row("ids-million", "ids", "made.1000000", 8000, learned_on="both.ende", least=(6,), aim=(10,), turns=3),
     Row("load-million", "load", "made.4500000", 8000, learned_on="both.ende", least=(1,), aim=(3,), turns=1),
 )
 BY_NAME = {row.name: row for row in ROWS}
 # Every tool by itself: its speed, and how much longer dropout makes the text.
-TOOLS = {f"tools-{language}": BY_NAME[f"resegment-{language}"] for language in ("en", "de", "ja")}
+TOOLS = {
+    **{f"tools-{language}": (BY_NAME[f"resegment-{language}"], ALL_TOOLS) for language in ("en", "de", "ja")},
+    **{f"tools-{name}": (BY_NAME[name], ("tokenizers",)) for name in ("tokenizer-16k", "tokenizer-50k")},
+}
 SCALING = "scaling"  # 1, 2 and 4 times the text
 TRAINING = ("loader", "training", "large")  # training.py
 NAMES = (*BY_NAME, *TOOLS, SCALING, *TRAINING)

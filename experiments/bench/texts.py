@@ -1,4 +1,5 @@
-"""The texts of the benchmarks: real text, tokenized and lowercased, and text that is made for scale, named so.
+"""The texts of the benchmarks: real text, tokenized and lowercased, and text that is made for scale, named so. What
+tokenizers of Hugging Face get is real text as it is.
 
 Real text is the training text of a corpus in configs/corpora, downloaded as the reproduction does it, or a file that
 only a mirror has (DATA_MIRROR, or ../shared/data): rows on a text that is not there are left out. Text that was
@@ -13,7 +14,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
@@ -33,6 +34,7 @@ class Text:
     language: str
     corpus: str = ""  # of configs/corpora
     files: tuple[str, ...] = ()  # or files of a mirror, gzipped, a sentence per line
+    prepared: bool = True  # tokenized and lowercased
 
 
 TEXTS = {
@@ -42,6 +44,7 @@ TEXTS = {
     "tatoeba.de": Text("Tatoeba (short sentences)", "de", files=("tatoeba-ende/train.de.gz",)),
     "tatoeba.ja": Text("Tatoeba (short sentences)", "ja", "tatoeba.en-ja"),
     "tatoeba.zh": Text("Tatoeba (short sentences)", "zh", files=("tatoeba-enzh/train.zh.gz",)),
+    "software.en": Text("messages of software", "en", "software.en-de"),
     "software.de": Text("messages of software", "de", "software.en-de"),
     "software.ja": Text("messages of software", "ja", "software.en-ja"),
     "software.zh": Text("messages of software", "zh", "software.en-zh"),
@@ -54,9 +57,20 @@ TEXTS = {
         for language in ("en", "de")
     },
 }
+AS_IT_IS = "as-it-is."
+TEXTS |= {
+    AS_IT_IS + name: replace(TEXTS[name], title=f"{TEXTS[name].title}, as it is", prepared=False)
+    for name in ("multi30k.en", "tatoeba.en", "software.en", "news.en")
+}
 # Text for scale: its lines, and about how many types it has.
 MADE = {"made.1000000": (1_000_000, 1_000_000), "made.4500000": (4_500_000, 1_000_000)}
-BOTH = "both.ende"  # Multi30k's English and German, one after the other
+BOTH = "both.ende"
+ENGLISH = AS_IT_IS + "all.en"
+# Several texts, one after the other.
+TOGETHER = {
+    BOTH: ("Multi30k (captions)", ("multi30k.en", "multi30k.de")),
+    ENGLISH: ("all English texts of this page", tuple(name for name in TEXTS if name.startswith(AS_IT_IS))),
+}
 
 
 @dataclass(frozen=True)
@@ -84,7 +98,7 @@ def say(text: str) -> None:
 def title_of(name: str) -> str:
     if name in MADE:
         return f"made for scale, {MADE[name][0] / 1e6:g} million lines"
-    return "Multi30k (captions)" if name == BOTH else TEXTS[name].title
+    return TOGETHER[name][0] if name in TOGETHER else TEXTS[name].title
 
 
 def facts_of(name: str, quick: bool = False) -> Facts:
@@ -97,14 +111,17 @@ def text_path(name: str, quick: bool = False) -> Path:
     if name in MADE:
         lines, types = (number // (10 if quick else 1) for number in MADE[name])
         return make_large(lines, types)
-    if name == BOTH:
-        texts = [text_path(f"multi30k.{language}") for language in ("en", "de")]
-        return make(FOLDER / f"text.{BOTH}", lambda path: path.write_bytes(b"".join(t.read_bytes() for t in texts)))
+    if name in TOGETHER:
+        texts = [text_path(one) for one in TOGETHER[name][1]]
+        return make(FOLDER / f"text.{name}", lambda path: path.write_bytes(b"".join(t.read_bytes() for t in texts)))
 
     def write(path: Path) -> None:
         raw = path.with_name(f"raw.{name}")
         with raw.open("w", encoding="utf-8", newline="\n") as out:
             out.writelines(line + "\n" for line in raw_lines(TEXTS[name]))
+        if not TEXTS[name].prepared:
+            raw.rename(path)
+            return
         prepare_text(raw, path, Preparation(TEXTS[name].language, tokenize=True, lowercase=True))
         raw.unlink()
 
@@ -192,3 +209,21 @@ def codes_path(name: str, merges: int) -> Path:
         subprocess.run(command, check=True)
 
     return make(FOLDER / f"codes.{name}.{merges}", write)
+
+
+def tokenizer_path(name: str, merges: int) -> Path:
+    """A byte-level tokenizer, as GPT-2's is, that Hugging Face's library has learned on a text."""
+
+    def write(path: Path) -> None:
+        from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+        tokenizer, alphabet = Tokenizer(models.BPE()), pre_tokenizers.ByteLevel.alphabet()
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        size = merges + len(alphabet)
+        trainer = trainers.BpeTrainer(vocab_size=size, show_progress=False, initial_alphabet=alphabet)
+        tokenizer.train([str(text_path(name))], trainer)
+        if tokenizer.get_vocab_size() < size:
+            raise InputError(f"{title_of(name)} has fewer than {merges} merges")
+        tokenizer.save(str(path))
+
+    return make(FOLDER / f"tokenizer.{name}.{merges}.json", write)

@@ -117,6 +117,14 @@ def plain_dictionary(job: Job) -> Any:
     return Dictionary(pieces, unk=3)
 
 
+def tokenizer(job: Job) -> Call:
+    from bpe_dropout import Corpus
+
+    sampler, epochs = Corpus.from_tokenizer(job.text, job.codes).sampler(dropout=job.p), count(1)
+    chosen = None if job.lines is None else range(min(job.lines, len(sampler)))
+    return lambda: len(sampler.tokens(chosen, seed=1, epoch=next(epochs)).ids)
+
+
 # The others
 
 
@@ -219,6 +227,14 @@ def tokenizers(job: Job) -> Call:
     return lambda: sum(len(encoding.ids) for encoding in tokenizer.encode_batch_fast(lines))
 
 
+def tokenizers_tokenizer(job: Job) -> Call:
+    from tokenizers import Tokenizer
+
+    tokenizer, lines = Tokenizer.from_file(job.codes), job.read()
+    tokenizer.model.dropout = job.p or None
+    return lambda: sum(len(encoding.ids) for encoding in tokenizer.encode_batch_fast(lines))
+
+
 def sentencepiece(job: Job) -> Call:
     import sentencepiece as spm
 
@@ -256,6 +272,7 @@ READY: dict[tuple[str, str], Callable[[Job], Call]] = {
     ("bpe-dropout", "learn"): learn,
     ("bpe-dropout", "load"): load,
     ("bpe-dropout", "only load"): only_load,
+    ("bpe-dropout", "tokenizer"): tokenizer,
     ("YouTokenToMe", "resegment"): youtokentome,
     ("YouTokenToMe", "ids"): youtokentome_ids,
     ("YouTokenToMe", "line"): youtokentome_line,
@@ -266,6 +283,7 @@ READY: dict[tuple[str, str], Callable[[Job], Call]] = {
     ("subword-nmt", "plain"): subword_nmt_plain,
     ("subword-nmt", "learn"): subword_nmt_learn,
     ("tokenizers", "resegment"): tokenizers,
+    ("tokenizers", "tokenizer"): tokenizers_tokenizer,
     ("sentencepiece", "resegment"): sentencepiece,
     ("pyonmttok", "resegment"): pyonmttok,
 }
