@@ -30,12 +30,13 @@ from .base import build
 from .rows import BY_NAME, NAMES, OURS, SCALING, TOOLS, TRAINING, Row
 from .tables import markdown, number, row_of, tool_rows, write_measured, write_pages
 from .texts import FOLDER, codes_path, facts_of, lines_of, make, say, text_path, title_of, tokenizer_path
-from .turns import compare, take_turns
+from .turns import Turn, compare, take_turns
 from .work import Job
 
 PEERS = ("subword-nmt", "YouTokenToMe", "tokenizers", "sentencepiece", "pyonmttok")
 FEW = 3000  # lines of which the slow tools make a turn
 THREADS = {"threads": 2}
+ONCE = ("learn", "load")  # what a user waits for once: of large text, its seconds and memory are shown, too
 
 
 def main() -> None:
@@ -120,13 +121,17 @@ def measure_row(row: Row, quick: bool) -> list[dict[str, Any]]:
                 "facts": facts,
                 **{time: [round(ratio, 4) for ratio in turns] for time, turns in ratios.items()},
                 "counts": "wall" if row.work == "threads" else "cpu",
-                "unit": f"times, in {taken['ours'][-1].memory / 1e9:.2f} GB" if row.work == "load" else "times",
+                "unit": f"times, {costs(taken['ours'][-1])}" if row.is_made and row.work in ONCE else "times",
                 "least": row.least[place],
                 "aim": row.aim[place],
                 "seconds": {who: [round(turn.cpu, 6) for turn in taken[who]] for who in ("ours", tool)},
             }
         )
     return results
+
+
+def costs(turn: Turn) -> str:
+    return f"in {turn.cpu:.1f} s and {turn.memory / 1e9:.2f} GB"
 
 
 def against_base(row: Row, tree: Path, quick: bool) -> list[str]:

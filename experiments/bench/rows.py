@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 
 from .texts import AS_IT_IS, ENGLISH, MADE, TEXTS
 
-LANGUAGES = {"en": "English", "de": "German", "ja": "unsegmented Japanese", "zh": "unsegmented Chinese"}
+LANGUAGES = {
+    "en": "English",
+    "de": "German",
+    "ende": "English and German",
+    "ja": "unsegmented Japanese",
+    "zh": "unsegmented Chinese",
+}
 WORK = {
     "resegment": "resegment a loaded corpus, p = {p:g}, {language}",
     "threads": "the same on two threads, {language}",
@@ -61,7 +67,7 @@ class Row:
 
     @property
     def language(self) -> str:
-        return "English and German" if self.is_made else LANGUAGES[TEXTS[self.text].language]
+        return LANGUAGES[(MADE | TEXTS)[self.text].language]
 
     def opponent(self, tool: str) -> str:
         return THEIRS.get((self.work, tool), tool)
@@ -108,6 +114,8 @@ ROWS = (
     of_another_domain(_TOKENIZER, AS_IT_IS + "news.en"),
     _LARGE_TOKENIZER,
     Row("ids-million", "ids", "made.1000000", 8000, learned_on="both.ende", least=(6,), aim=(10,), turns=3),
+    Row("learn-zh-large", "learn", "made.zh.200000", 16000, least=(1,), aim=(2,), turns=1),
+    Row("learn-million", "learn", "made.4500000", 32000, least=(1,), aim=(2,), turns=1),
     Row("load-million", "load", "made.4500000", 8000, learned_on="both.ende", least=(1,), aim=(3,), turns=1),
 )
 BY_NAME = {row.name: row for row in ROWS}

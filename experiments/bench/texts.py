@@ -62,14 +62,31 @@ TEXTS |= {
     AS_IT_IS + name: replace(TEXTS[name], title=f"{TEXTS[name].title}, as it is", prepared=False)
     for name in ("multi30k.en", "tatoeba.en", "software.en", "news.en")
 }
-# Text for scale: its lines, and about how many types it has.
-MADE = {"made.1000000": (1_000_000, 1_000_000), "made.4500000": (4_500_000, 1_000_000)}
 BOTH = "both.ende"
+CHINESE = "both.zh"
 ENGLISH = AS_IT_IS + "all.en"
 # Several texts, one after the other.
 TOGETHER = {
     BOTH: ("Multi30k (captions)", ("multi30k.en", "multi30k.de")),
+    CHINESE: ("Tatoeba and software", ("tatoeba.zh", "software.zh")),
     ENGLISH: ("all English texts of this page", tuple(name for name in TEXTS if name.startswith(AS_IT_IS))),
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    """Text for scale."""
+
+    lines: int
+    types: int  # about how many
+    language: str = "ende"
+    of: str = BOTH
+
+
+MADE = {
+    "made.1000000": Made(1_000_000, 1_000_000),
+    "made.4500000": Made(4_500_000, 1_000_000),
+    "made.zh.200000": Made(200_000, 200_000, "zh", CHINESE),  # as much as IWSLT15 has
 }
 
 
@@ -97,7 +114,7 @@ def say(text: str) -> None:
 
 def title_of(name: str) -> str:
     if name in MADE:
-        return f"made for scale, {MADE[name][0] / 1e6:g} million lines"
+        return f"made for scale, {MADE[name].lines / 1e6:g} million lines"
     return TOGETHER[name][0] if name in TOGETHER else TEXTS[name].title
 
 
@@ -109,8 +126,8 @@ def facts_of(name: str, quick: bool = False) -> Facts:
 def text_path(name: str, quick: bool = False) -> Path:
     """The text, ready to be segmented; made when it is asked for first. With `quick`, what is made has a tenth."""
     if name in MADE:
-        lines, types = (number // (10 if quick else 1) for number in MADE[name])
-        return make_large(lines, types)
+        made, part = MADE[name], 10 if quick else 1
+        return make_large(made.lines // part, made.types // part, of=made.of)
     if name in TOGETHER:
         texts = [text_path(one) for one in TOGETHER[name][1]]
         return make(FOLDER / f"text.{name}", lambda path: path.write_bytes(b"".join(t.read_bytes() for t in texts)))
@@ -175,13 +192,13 @@ def make(path: Path, write: Callable[[Path], object]) -> Path:
     return path
 
 
-def make_large(lines: int, types: int, seed: int = 1) -> Path:
+def make_large(lines: int, types: int, seed: int = 1, of: str = BOTH) -> Path:
     """So many lines with about so many types: the real lines over and over, and now and then a word of theirs is put
     together from two. What is new in each line are long rare words."""
 
     def write(path: Path) -> None:
         rng = random.Random(seed)
-        real = [line.split() for line in lines_of(text_path(BOTH))]
+        real = [line.split() for line in lines_of(text_path(of))]
         known = {word for line in real for word in line}
         parts = sorted(word for word in known if word.isalpha() and 3 <= len(word) <= 9)
         long_words = sum(len(word) > 4 for line in real for word in line) / len(real)
@@ -194,7 +211,8 @@ def make_large(lines: int, types: int, seed: int = 1) -> Path:
                 ]
                 file.write(" ".join(words) + "\n")
 
-    return make(FOLDER / (f"made.{lines}" if seed == 1 else f"made.{lines}.{seed}"), write)
+    kinds = ["made", *([of] if of != BOTH else []), str(lines), *([str(seed)] if seed != 1 else [])]
+    return make(FOLDER / ".".join(kinds), write)
 
 
 def lines_of(path: Path) -> list[str]:
