@@ -67,7 +67,7 @@ void Stream::for_each_known_line(std::string_view text, F&& line) {
   batch_.clear();  // an earlier call may have ended in the middle
   for_each_line(text, [&](std::string_view one) {
     for_each_word(split_ == Split::kSpaces ? bare(one) : one, split_,
-                  [&](std::string_view word) { batch_.words.push_back(word); });
+                  [&](std::string_view word) { batch_.words.push_back(word); }, text.data() + text.size());
     batch_.lines.push_back(one);
     batch_.word_ends.push_back(batch_.words.size());
     if (batch_.words.size() >= kWords) flush();
@@ -188,10 +188,7 @@ void Stream::line(std::string_view line, const Key& key, const WithPieces& with_
 
 void Stream::append_words(const u32* words, std::size_t count, const Key& key, std::string& out) {
   if (dropout_.never()) {
-    for (std::size_t i = 0; i < count; ++i) {
-      if (i > 0) out.push_back(' ');
-      append_plain(words[i], out);
-    }
+    append_plain(words, count, out);
     return;
   }
   bool first = true;
@@ -204,20 +201,44 @@ void Stream::append_words(const u32* words, std::size_t count, const Key& key, s
   });
 }
 
-// Without dropout a word is written the same way every time.
-void Stream::append_plain(u32 number, std::string& out) {
-  Known& known = known_[number];
-  if (known.rendered_size == 0) {
-    const Word plain = word(number);
-    draw(*merges_, plain, dropout_, nullptr, scratch_);
-    known.rendered_begin = rendered_.size();
-    for (std::size_t i = 0; i < scratch_.pieces.size(); ++i) {
-      if (i > 0) rendered_.push_back(' ');
-      merges_->append(plain, scratch_.pieces[i], rendered_);
-    }
-    known.rendered_size = static_cast<u32>(rendered_.size() - known.rendered_begin);
+// Without dropout a word is written the same way every time. Most are short: these are copied with what follows them,
+// which costs less than to copy just as much as there is.
+void Stream::append_plain(const u32* words, std::size_t count, std::string& out) {
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    Known& known = known_[words[i]];
+    if (known.rendered_size == 0) render(words[i]);
+    size += known.rendered_size;
   }
-  out.append(rendered_, known.rendered_begin, known.rendered_size);
+  const std::size_t begin = out.size();
+  out.resize(begin + size + kShort);
+  char* to = out.data() + begin;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Known& known = known_[words[i]];
+    const char* const from = rendered_.data() + known.rendered_begin;
+    if (known.rendered_size <= kShort) {
+      std::memcpy(to, from, kShort);
+    } else {
+      std::memcpy(to, from, known.rendered_size);
+    }
+    to += known.rendered_size;
+  }
+  out.resize(begin + size - (count > 0));
+}
+
+// With a space after it.
+void Stream::render(u32 number) {
+  Known& known = known_[number];
+  const Word plain = word(number);
+  draw(*merges_, plain, dropout_, nullptr, scratch_);
+  known.rendered_begin = rendered_.size() - kShort;
+  rendered_.resize(known.rendered_begin);
+  for (const Piece piece : scratch_.pieces) {
+    merges_->append(plain, piece, rendered_);
+    rendered_.push_back(' ');
+  }
+  known.rendered_size = static_cast<u32>(rendered_.size() - known.rendered_begin);
+  rendered_.append(kShort, '\0');
 }
 
 void Stream::forget_if_too_much() {
@@ -228,7 +249,7 @@ void Stream::forget_if_too_much() {
   known_.clear();
   parts_.clear();
   shelf_ = empty_;
-  rendered_.clear();
+  rendered_.assign(kShort, '\0');
 }
 
 void Streams::share(std::string_view text, const Key& key,

@@ -85,7 +85,8 @@ class Stream {
   template <class F>
   void draw_line(const u32* known, std::size_t count, const Key& key, F&& with_pieces);
   void append_words(const u32* known, std::size_t count, const Key& key, std::string& out);
-  void append_plain(u32 known, std::string& out);
+  void append_plain(const u32* known, std::size_t count, std::string& out);
+  void render(u32 known);
   void forget_if_too_much();
 
   std::shared_ptr<const Merges> merges_;
@@ -103,7 +104,8 @@ class Stream {
   Tables tables_;
   const Tables::Shelf empty_;
   Tables::Shelf shelf_;
-  std::string rendered_;
+  static constexpr std::size_t kShort = 16;  // bytes that can always be copied
+  std::string rendered_ = std::string(kShort, '\0');
   Scratch scratch_;
 };
 

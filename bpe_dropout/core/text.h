@@ -8,6 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "random.h"
 
 namespace bpe {
@@ -142,18 +146,42 @@ enum class Split {
   kWhitespace,  // at runs of \s, as fairseq does
 };
 
-// Calls word(string_view) for each word of a line.
+// A bit for each of the 32 bytes at `at` that is a space.
+inline u32 spaces_of(const char* at) {
+#ifdef __SSE2__
+  const __m128i space = _mm_set1_epi8(' ');
+  const auto sixteen = [&](const char* from) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return static_cast<u32>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, space)));
+  };
+  return sixteen(at) | sixteen(at + 16) << 16;
+#else
+  u32 found = 0;
+  for (int i = 0; i < 32; ++i) found |= static_cast<u32>(at[i] == ' ') << i;
+  return found;
+#endif
+}
+
+// Calls word(string_view) for each word of a line. Bytes after the line are read up to `readable`, if this is given.
 template <class F>
-void for_each_word(std::string_view line, Split split, F&& word) {
+void for_each_word(std::string_view line, Split split, F&& word, const char* readable = nullptr) {
   const char* at = line.data();
   const char* const end = at + line.size();
   if (split == Split::kSpaces) {
-    while (at < end) {
-      while (at < end && *at == ' ') ++at;
-      const char* const begin = at;
-      while (at < end && *at != ' ') ++at;
-      if (at > begin) word(std::string_view(begin, static_cast<std::size_t>(at - begin)));
+    const char* begin = at;
+    const auto ends_at = [&](const char* stop) {
+      if (stop > begin) word(std::string_view(begin, static_cast<std::size_t>(stop - begin)));
+      begin = stop + 1;
+    };
+    for (; at < end && std::max(end, readable) - at >= 32; at += 32) {
+      u32 spaces = spaces_of(at);
+      if (end - at < 32) spaces &= (u32{1} << (end - at)) - 1;
+      for (; spaces; spaces &= spaces - 1) ends_at(at + __builtin_ctz(spaces));
     }
+    for (; at < end; ++at) {
+      if (*at == ' ') ends_at(at);
+    }
+    ends_at(end);
     return;
   }
   while (at < end) {
@@ -179,38 +207,52 @@ void for_each_line(std::string_view text, F&& line) {
   }
 }
 
-inline u64 hash_bytes(const char* at, std::size_t size) {
+// The first and the last eight bytes of a string, which overlap if it has fewer than sixteen, and are its only ones if
+// it has fewer than eight. With its size, they are all that there is to know of a string of at most sixteen bytes.
+struct Outline {
+  u64 first, last;
+  explicit Outline(std::string_view text) {
+    const auto read = [](const char* from, auto& value) { std::memcpy(&value, from, sizeof value); };
+    const char* const at = text.data();
+    const std::size_t size = text.size();
+    if (size >= 8) {
+      read(at, first);
+      read(at + size - 8, last);
+      return;
+    }
+    last = 0;
+    if (size >= 4) {
+      u32 front, back;
+      read(at, front);
+      read(at + size - 4, back);
+      first = static_cast<u64>(front) << 32 | back;
+    } else if (size > 0) {
+      const auto byte = [&](std::size_t i) { return static_cast<u64>(static_cast<u8>(at[i])); };
+      first = byte(0) << 16 | byte(size / 2) << 8 | byte(size - 1);
+    } else {
+      first = 0;
+    }
+  }
+  static constexpr std::size_t kAll = 16;
+
+  friend bool operator==(const Outline& a, const Outline& b) {
+    return ((a.first ^ b.first) | (a.last ^ b.last)) == 0;
+  }
+};
+
+inline u64 hash_of(std::string_view text, const Outline& outline) {
   constexpr u64 kA = 0x9E3779B97F4A7C15ULL, kB = 0xD6E8FEB86659FD93ULL;
   const auto mix = [](u64 a, u64 b) {
     const u128 product = static_cast<u128>(a) * b;
     return static_cast<u64>(product) ^ static_cast<u64>(product >> 64);
   };
-  const auto read = [](const char* from, std::size_t bytes) {
-    u64 value = 0;
-    std::memcpy(&value, from, bytes);
-    return value;
-  };
-  u64 hash = size * kB;
-  while (size > 16) {
-    hash = mix(read(at, 8) ^ kA, read(at + 8, 8) ^ hash);
-    at += 16;
-    size -= 16;
+  u64 hash = text.size() * kB;
+  for (; text.size() > Outline::kAll; text.remove_prefix(8)) {
+    u64 eight;
+    std::memcpy(&eight, text.data(), 8);
+    hash = mix(eight ^ kA, hash);
   }
-  if (size > 8) {
-    return mix(read(at, 8) ^ kA ^ hash, read(at + size - 8, 8) ^ kB ^ hash);
-  }
-  u64 low;
-  if (size == 8) {
-    low = read(at, 8);
-  } else if (size >= 4) {
-    low = read(at, 4) << 32 | read(at + size - 4, 4);
-  } else if (size > 0) {
-    low = static_cast<u64>(static_cast<u8>(at[0])) << 16 | static_cast<u64>(static_cast<u8>(at[size / 2])) << 8 |
-          static_cast<u64>(static_cast<u8>(at[size - 1]));
-  } else {
-    low = 0;
-  }
-  return mix(low ^ kA, hash ^ kB);
+  return mix(outline.first ^ kA ^ hash, outline.last ^ kB ^ hash);
 }
 
 // Numbers distinct strings in the order of their first appearance.
@@ -221,15 +263,18 @@ class Words {
   static constexpr u32 kNone = 0xFFFFFFFF;
 
   u32 find(std::string_view word) const {
-    const u64 hash = hash_bytes(word.data(), word.size());
-    const Slot& slot = slots_[locate(word, hash)];
+    const Outline outline(word);
+    const Slot& slot = slots_[locate(word, outline, hash_of(word, outline))];
     return slot.id ? slot.id - 1 : kNone;
   }
 
-  u32 add(std::string_view word) { return add(word, hash_bytes(word.data(), word.size())); }
+  u32 add(std::string_view word) {
+    const Outline outline(word);
+    return add(word, outline, hash_of(word, outline));
+  }
 
-  // Adds many, a step at a time for all of them: by the time a slot, an end or a string is read, it has
-  // been fetched into the cache.
+  // Adds many, a step at a time for all of them: by the time a slot, an end or an outline is read, it has been fetched
+  // into the cache.
   void add(const std::vector<std::string_view>& words, std::vector<u32>& ids) {
     constexpr std::size_t kGroup = 32;
     u64 hashes[kGroup];
@@ -239,18 +284,15 @@ class Words {
       const std::string_view* const group = words.data() + begin;
       const std::size_t mask = slots_.size() - 1;
       for (std::size_t i = 0; i < size; ++i) {
-        hashes[i] = hash_bytes(group[i].data(), group[i].size());
+        hashes[i] = hash_of(group[i], Outline(group[i]));
         __builtin_prefetch(&slots_[(hashes[i] >> 32) & mask]);
       }
       for (std::size_t i = 0; i < size; ++i) {
         const u32 id = slots_[(hashes[i] >> 32) & mask].id;
         __builtin_prefetch(&ends_[id ? id - 1 : 0]);
+        __builtin_prefetch(outlines_.data() + (id ? id - 1 : 0));
       }
-      for (std::size_t i = 0; i < size; ++i) {
-        const u32 id = slots_[(hashes[i] >> 32) & mask].id;
-        __builtin_prefetch(bytes_.data() + ends_[id ? id - 1 : 0]);
-      }
-      for (std::size_t i = 0; i < size; ++i) ids[begin + i] = add(group[i], hashes[i]);
+      for (std::size_t i = 0; i < size; ++i) ids[begin + i] = add(group[i], Outline(group[i]), hashes[i]);
     }
   }
 
@@ -262,7 +304,9 @@ class Words {
   std::size_t size() const { return ends_.size() - 1; }
   const std::string& bytes() const { return bytes_; }
   const std::vector<u64>& ends() const { return ends_; }  // size() + 1 offsets, from 0
-  std::size_t memory() const { return bytes_.size() + ends_.size() * 8 + slots_.size() * sizeof(Slot); }
+  std::size_t memory() const {
+    return bytes_.size() + ends_.size() * 8 + outlines_.size() * sizeof(Outline) + slots_.size() * sizeof(Slot);
+  }
 
  private:
   struct Slot {
@@ -270,32 +314,38 @@ class Words {
     u32 id = 0;  // 0: empty; else the number of the string, and one
   };
 
-  u32 add(std::string_view word, u64 hash) {
-    std::size_t at = locate(word, hash);
+  u32 add(std::string_view word, const Outline& outline, u64 hash) {
+    std::size_t at = locate(word, outline, hash);
     if (slots_[at].id) return slots_[at].id - 1;
     const u32 id = static_cast<u32>(size());
     bytes_.append(word);
     ends_.push_back(bytes_.size());
+    outlines_.push_back(outline);
     slots_[at] = {static_cast<u32>(hash), id + 1};
     if (ends_.size() * 2 > slots_.size()) grow();
     return id;
   }
 
-  std::size_t locate(std::string_view word, u64 hash) const {
+  std::size_t locate(std::string_view word, const Outline& outline, u64 hash) const {
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t at = (hash >> 32) & mask;; at = (at + 1) & mask) {
       const Slot& slot = slots_[at];
       if (slot.id == 0) return at;
-      if (slot.hash == static_cast<u32>(hash) && (*this)[slot.id - 1] == word) return at;
+      if (slot.hash == static_cast<u32>(hash) && is(slot.id - 1, word, outline)) return at;
     }
+  }
+
+  bool is(u32 id, std::string_view word, const Outline& outline) const {
+    const std::string_view known = (*this)[id];
+    if (known.size() != word.size() || !(outlines_[id] == outline)) return false;
+    return word.size() <= Outline::kAll || known == word;
   }
 
   void grow() {
     std::vector<Slot> bigger(slots_.size() * 2);
     const std::size_t mask = bigger.size() - 1;
     for (u32 id = 0; id < size(); ++id) {
-      const std::string_view word = (*this)[id];
-      const u64 hash = hash_bytes(word.data(), word.size());
+      const u64 hash = hash_of((*this)[id], outlines_[id]);
       std::size_t at = (hash >> 32) & mask;
       while (bigger[at].id) at = (at + 1) & mask;
       bigger[at] = {static_cast<u32>(hash), id + 1};
@@ -305,6 +355,7 @@ class Words {
 
   std::string bytes_;
   std::vector<u64> ends_{0};
+  std::vector<Outline> outlines_;
   std::vector<Slot> slots_;
 };
 
