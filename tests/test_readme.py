@@ -66,7 +66,7 @@ def walked(folder) -> str:
 
 
 def test_the_readme_is_short():
-    assert len(README.splitlines()) <= 190
+    assert len(README.splitlines()) <= 200
 
 
 def test_all_blocks_of_commands_are_run():
@@ -230,12 +230,23 @@ def anchors(text: str) -> list[str]:
 
 def test_the_benchmark_writes_these_pages():
     """Given what was measured already, it would change nothing: README.md and docs/speed.md show what was measured."""
-    from experiments.bench.tables import between_marks, read_measured, short_table, tables_of
+    from experiments.bench.tables import read_measured, short_table, tables_of
+    from scripts.marks import between_marks
 
     measured = read_measured()
-    assert between_marks(README, "rows", short_table(measured)) == README
+    assert between_marks(README, "bench rows", short_table(measured)) == README
     for name, table in tables_of(measured).items():
         assert between_marks(PAGES["docs/speed.md"], name, table) == PAGES["docs/speed.md"]
+
+
+def test_the_report_writes_the_table_of_the_study():
+    from experiments.analysis.__main__ import SHOWN
+    from experiments.analysis.report import read_table
+    from scripts.marks import between_marks
+
+    table = read_table(ROOT / "experiments" / "report", SHOWN)
+    assert "BPE-dropout" in table
+    assert between_marks(README, "study", table) == README
 
 
 def test_the_demo_is_what_it_printed():

@@ -7,7 +7,7 @@ it. With the names of runs, the paper's tables and figures are made of these.
 
 Reads experiments/results. Writes to experiments/report, or with runs or a word of one's own to
 experiments/report-own: tables as Markdown and LaTeX, figures as SVG and PDF; for `report` also README.md and
-index.html, which holds everything.
+index.html, which holds everything; the study's main table goes to README.md of the project, too.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from pathlib import Path
 
 from bpe_dropout import InputError
 from scripts.corpora import ROOT
+from scripts.marks import write_between_marks
 from scripts.paper import read_items
 from scripts.runs import Run
 from scripts.stage import Reporter, Stage
 
 from . import markdown
 from .merges import CHOICE
-from .report import arrange, build, write_part, write_report
+from .report import arrange, build, read_table, write_part, write_report
 from .results import Results
+
+SHOWN = "study-main"  # in README.md, too
 
 
 def main() -> None:
@@ -51,6 +54,8 @@ def main() -> None:
             parts.append(build(item, results, options.configs, options.runs))
         report.clear()
         write_report(arrange(shown_items, parts, results, options.configs, options.runs), output)
+        if output == folder / "report":
+            write_between_marks(ROOT / "README.md", {"study": read_table(output, SHOWN)})
         print(f"written to {shown(output)}: index.html, README.md, tables and figures")
         return
     if options.name not in items:

@@ -128,6 +128,12 @@ def write_part(part: ReportPart, output: Path) -> None:
         drawing.write(one.figure, output / "figures", one.name)
 
 
+def read_table(output: Path, name: str) -> str:
+    """The rows of a table that was written, as Markdown, without what is said of it."""
+    lines = (output / "tables" / f"{name}.md").read_text("utf-8").splitlines()
+    return "\n".join(line for line in lines if line.startswith("|"))
+
+
 def remove_others(parts: list[ReportPart], output: Path) -> None:
     """Tables and figures of an earlier report, which this one does not have."""
     tables = {table.name for part in parts for table in part.tables}

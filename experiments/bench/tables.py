@@ -1,8 +1,7 @@
 """What was measured, as docs/speed.md and README.md show it.
 
 Each row is kept as JSON in experiments/bench/measured, with the machine and the commit, and the pages are written from
-all of them: one row can be measured again alone. Both pages have marks, <!-- bench NAME: begin --> and
-<!-- bench NAME: end -->.
+all of them: one row can be measured again alone. Both pages have marks (scripts/marks.py).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_dropout.files import whole
+from scripts.marks import write_between_marks
 
 from .rows import NAMES, SCALING, TOOLS, TRAINING
 from .turns import Ratios
@@ -30,13 +30,8 @@ Measured = Mapping[str, Mapping[str, Any]]
 
 def write_pages(folder: Path = MEASURED, root: Path = ROOT) -> None:
     measured = read_measured(folder)
-    speed, readme = root / "docs" / "speed.md", root / "README.md"
-    for page, tables in ((speed, tables_of(measured)), (readme, {"rows": short_table(measured)})):
-        text = page.read_text("utf-8")
-        for name, table in tables.items():
-            text = between_marks(text, name, table)
-        with whole(page) as part:
-            part.write_text(text, "utf-8")
+    write_between_marks(root / "docs" / "speed.md", tables_of(measured))
+    write_between_marks(root / "README.md", {"bench rows": short_table(measured)})
 
 
 def read_measured(folder: Path = MEASURED) -> dict[str, dict[str, Any]]:
@@ -48,19 +43,6 @@ def write_measured(name: str, content: Mapping[str, Any], folder: Path = MEASURE
     folder.mkdir(exist_ok=True)
     with whole(folder / f"{name}.json") as part:
         part.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-
-def between_marks(page: str, name: str, text: str) -> str:
-    """
-    >>> between_marks("a <!-- bench x: begin -->old<!-- bench x: end --> b", "x", "new")
-    'a <!-- bench x: begin -->\\nnew\\n<!-- bench x: end --> b'
-    """
-    begin, end = f"<!-- bench {name}: begin -->", f"<!-- bench {name}: end -->"
-    before, _, rest = page.partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
-        raise ValueError(f"the page has no {begin} and {end}")
-    return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 def tables_of(measured: Measured) -> dict[str, str]:
@@ -90,7 +72,7 @@ def tables_of(measured: Measured) -> dict[str, str]:
     ]
     notes = [one["note"] for one in training.values() if one.get("note")]
     of_training = [table_of(result for one in training.values() for result in one["results"]), *notes]
-    return {"segmenter": "\n\n".join(parts), "training": "\n\n".join([said_of(training), *of_training])}
+    return {"bench segmenter": "\n\n".join(parts), "bench training": "\n\n".join([said_of(training), *of_training])}
 
 
 def section(text: str, table: str) -> list[str]:

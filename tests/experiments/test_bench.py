@@ -223,11 +223,6 @@ def test_the_pages(tmp_path):
     assert readme.endswith("<!-- bench rows: end -->\nafter\n")
 
 
-def test_a_page_without_marks():
-    with pytest.raises(ValueError, match="no <!-- bench x: begin -->"):
-        tables.between_marks("nothing here", "x", "text")
-
-
 def test_what_the_readme_shows_is_measured():
     for names in tables.SHORT:
         assert set(names) <= {*BY_NAME, *TRAINING}
