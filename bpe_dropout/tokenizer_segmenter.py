@@ -255,20 +255,25 @@ class TokenizerSegmenter(Segmenter):
                 for middle in range(begin + 1, end)
             )
 
-        @cache
-        def search(i: int, begin: int) -> tuple[int, ...] | None:
-            if i == len(tokens):
-                return () if begin == len(atoms) else None
-            for end in range(begin + 1, len(atoms) + 1):
-                if sizes[i] in (None, end - begin) and makes(tokens[i], begin, end):
-                    rest = search(i + 1, end)
-                    if rest is not None:
-                        return (end - begin, *rest)
-            return None
-
-        counts = search(0, 0)
-        assert counts is not None  # the tokens were made of these atoms
-        return list(counts)
+        # Forwards, where each token may end, by where it begins; then backwards, which of these reach the end.
+        ends: list[dict[int, list[int]]] = []
+        begins = {0}
+        for token, size in zip(tokens, sizes, strict=True):
+            ends.append({})
+            for begin in begins:
+                longest = len(self.words.names[token].encode())
+                possible = range(begin + 1, begin + longest + 1) if size is None else [begin + size]
+                ends[-1][begin] = [end for end in possible if end <= len(atoms) and makes(token, begin, end)]
+            begins = {end for found in ends[-1].values() for end in found}
+        reached, chosen = {len(atoms)}, []
+        for found in reversed(ends):
+            chosen.append({begin: end for begin, to in found.items() for end in reversed(to) if end in reached})
+            reached = set(chosen[-1])
+        counts, begin = [], 0
+        for choice in reversed(chosen):
+            counts.append(choice[begin] - begin)
+            begin = choice[begin]
+        return counts
 
     @cached_property
     def _sizes(self) -> dict[int, int | None]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import string
 import threading
 import warnings
 from collections.abc import Callable
@@ -34,8 +35,7 @@ MOST_TOKENS = 0x110000 - SURROGATE_COUNT - FIRST
 
 # How tokenizers write the space between words, if they keep it.
 SPACES = " ▁Ġ"
-PROBE = "a a"
-KNOWN_WORDS = 1 << 18
+KNOWN_WORDS, LONGEST_KNOWN = 1 << 18, 256  # that are remembered, and their characters
 
 
 def character(token: int) -> str:
@@ -92,7 +92,13 @@ def read(tokenizer: Any) -> tuple[str, bool]:
 def _read_file(path: Path) -> str:
     if path.is_dir():
         path = path / "tokenizer.json"
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no {path}. A tokenizer of the Hub is loaded first: "
+            f'Segmenter.from_tokenizer(transformers.AutoTokenizer.from_pretrained("{path}"))'
+        ) from None
     try:
         text = data.decode()
         content = json.loads(text)
@@ -100,7 +106,21 @@ def _read_file(path: Path) -> str:
         raise InputError(f"{path} is not a tokenizer.json of Hugging Face: {error}") from None
     read_model(content, str(path))  # before their code sees it, whose errors name no file
     _check_no_settings(content, str(path))
+    _make(text, str(path))
     return text
+
+
+def _make(source: str, where: str) -> Any:
+    """A tokenizers.Tokenizer of its JSON."""
+    import tokenizers
+
+    try:
+        return tokenizers.Tokenizer.from_str(source)
+    except Exception as error:  # tokenizers raises Exception itself
+        raise InputError(
+            f"{where} cannot be used by tokenizers {tokenizers.__version__}, which may be older than what it was "
+            f"written with: {error}"
+        ) from None
 
 
 def _check_no_settings(content: dict[str, Any], where: str) -> None:
@@ -129,7 +149,7 @@ def read_model(content: Any, where: str) -> Bpe:
         raise InputError(
             f"{where} has no merges, so there is nothing to drop; train it, or load the merges with the vocabulary"
         )
-    if not all(isinstance(token, int) and 0 <= token < MOST_TOKENS for token in vocabulary.values()):
+    if not all(type(token) is int and 0 <= token < MOST_TOKENS for token in vocabulary.values()):
         raise InputError(f"{where}: the ids of tokens are whole numbers from 0 to {MOST_TOKENS - 1}")
     prefix = (model.get("continuing_subword_prefix") or "").encode()
     merges: dict[tuple[int, int], int] = {}
@@ -180,7 +200,7 @@ class Words:
         import tokenizers
 
         self.bpe = read_model(json.loads(source), "the tokenizer")
-        self._tokenizer = tokenizers.Tokenizer.from_str(source)
+        self._tokenizer = _make(source, "the tokenizer")
         if self._tokenizer.model.dropout:
             warnings.warn(
                 f"the tokenizer drops merges itself (dropout = {self._tokenizer.model.dropout:g}), by another rule "
@@ -194,7 +214,9 @@ class Words:
         self._tokenizer.encode_special_tokens = special_is_text
         self.source, self.special_is_text = self._tokenizer.to_str(), special_is_text
         self.decoder = self._tokenizer.decoder
-        self.names = {token: name for name, token in self._tokenizer.get_vocab(with_added_tokens=True).items()}
+        self.names: dict[int, str] = {
+            token: name for name, token in self._tokenizer.get_vocab(with_added_tokens=True).items()
+        }
         self.before, self.after = _frame(self._tokenizer.post_processor)
         identity = f"{tokenizers.__version__} {special_is_text} {self.source}"
         self.digest = hashlib.blake2b(identity.encode(), digest_size=6).hexdigest()
@@ -210,11 +232,11 @@ class Words:
         self._seen: list[Split] = []
         self._tokens: Callable[[list[Split]], list[list[tuple[int, int, int]]]] | None = None
         self._cut = self._where_to_cut()
-        self.units = lru_cache(KNOWN_WORDS)(self._units)
+        self._known_atoms = lru_cache(KNOWN_WORDS)(self._atoms)
 
     def split(self, text: str) -> list[Split]:
         """The words and added tokens of a text."""
-        encode(text)
+        self._check(text)
         with self._one_at_a_time:
             self._tokens = None
             self._tokenizer.encode(text, add_special_tokens=False)
@@ -224,10 +246,16 @@ class Words:
         self, text: str, tokens: Callable[[list[Split]], list[list[tuple[int, int, int]]]], add_special_tokens: bool
     ) -> Any:
         """A tokenizers.Encoding. `tokens` gives those of the words: (id, begin, end), in bytes of the word."""
-        encode(text)
+        self._check(text)
         with self._one_at_a_time:
             self._tokens = tokens
             return self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
+
+    @staticmethod
+    def _check(text: str) -> None:
+        if not isinstance(text, str):
+            raise InputError(f"a text is a str, not {type(text).__name__}")
+        encode(text)
 
     def pre_tokenize(self, text: Any) -> None:
         """Called by the tokenizer, with a tokenizers.PreTokenizedString."""
@@ -244,10 +272,11 @@ class Words:
         """The token that a word is without any merge, if the model ignores merges of words that it knows."""
         return self.bpe.vocabulary.get(word) if self.bpe.ignore_merges else None
 
-    def _units(self, word: str) -> tuple[Atoms, ...]:
+    def units(self, word: str) -> list[Atoms]:
         """What is segmented by itself: the word or, if the tokenizer does not split at spaces, its parts."""
-        units = (self._atoms(part) for part in (self._cut.findall(word) if self._cut else [word]))
-        return tuple(unit for unit in units if unit.text)  # of unknown characters nothing may be left
+        parts = self._cut.findall(word) if self._cut else [word]
+        units = [(self._known_atoms if len(part) <= LONGEST_KNOWN else self._atoms)(part) for part in parts]
+        return [unit for unit in units if unit.text]  # of unknown characters nothing may be left
 
     def _atoms(self, word: str) -> Atoms:
         try:
@@ -262,10 +291,12 @@ class Words:
         A space begins a part, unless it follows another. Without dropout the result is the same, cut or not; with
         dropout it is not, and that of Algorithm 1 is for words.
         """
-        words = [split.text for split in self.split(PROBE)]
-        if len(words) != 1:
+        # Some letters may be added tokens, or split off by themselves.
+        probes = (self.split(f"{letter} {letter}") for letter in string.ascii_letters + string.digits)
+        together = next((words[0].text for words in probes if len(words) == 1 and words[0].added is None), None)
+        if together is None:
             return None
-        space = next((space for space in SPACES if space in words[0][1:]), None)
+        space = next((space for space in SPACES if space in together[1:]), None)
         apart = space is not None and space in self.bpe.vocabulary and not self._joining(space)
         plain = not self.bpe.ignore_merges and not {"continuing_subword_prefix", "end_of_word_suffix"} & {
             *self.bpe.options

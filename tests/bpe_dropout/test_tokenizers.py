@@ -262,7 +262,7 @@ def test_offsets_where_a_token_is_reached_in_two_ways():
     tokenizer = Tokenizer(models.BPE(vocabulary, [("#", "###"), ("##", "###")], continuing_subword_prefix="##"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     segmenter = Segmenter.from_tokenizer(tokenizer)
-    for line in ["###", "a#", "####", "#####", "#a#", "a###", "### #### a##"]:
+    for line in ["###", "a#", "####", "#####", "#a#", "a###", "### #### a##", "a#" * 1000, "#" * 1000]:
         ours, theirs = segmenter.encode(line), tokenizer.encode(line)
         assert (ours.tokens, ours.offsets) == (theirs.tokens, theirs.offsets)
 
@@ -456,6 +456,40 @@ def test_text_that_is_not_split_into_words():
     refused(tokenizer, "does not split text into words, and its merges need the whole text")
 
 
+@pytest.mark.parametrize("how", ["added", "split off"])
+def test_a_letter_that_is_special(how):
+    """Text that is not split at spaces is still cut there, so that dropout lengthens it as much."""
+    tokenizer = change(KINDS["mistral"]())  # a copy
+    plain = Segmenter.from_tokenizer(tokenizer)
+    if how == "added":
+        tokenizer.add_tokens(["a"])
+    else:
+        first = pre_tokenizers.Split("a", "isolated")
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([first, tokenizer.pre_tokenizer])
+    segmenter = Segmenter.from_tokenizer(tokenizer)
+    lines = text()[:100]
+    assert_same(tokenizer, segmenter, lines)
+
+    def ratio(one: Segmenter) -> float:
+        return sum(len(one.ids(line, 0.3, seed=1)) for line in lines) / sum(len(one.ids(line)) for line in lines)
+
+    assert ratio(segmenter) > 1 + (ratio(plain) - 1) / 2
+
+
+def test_long_texts_are_not_remembered():
+    """Of a tokenizer that does not split text, the parts are remembered, and not texts as a whole."""
+    segmenter = Segmenter.from_tokenizer(KINDS["mistral"]())
+    words = segmenter.words
+    lines = text()[:50]
+    for line in lines:
+        segmenter.ids(line)
+    known = words._known_atoms.cache_info()
+    assert known.misses > len(lines)
+    assert known.hits
+    segmenter.ids("x" * 1000)
+    assert words._known_atoms.cache_info() == known
+
+
 def test_files_that_are_something_else(tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text("{]")
@@ -464,9 +498,22 @@ def test_files_that_are_something_else(tmp_path):
     refused(path, "has no model")
     path.write_bytes(b"\xff\xfe")
     refused(path, "is not a tokenizer.json of Hugging Face")
-    with pytest.raises(FileNotFoundError):
-        Segmenter.from_tokenizer(tmp_path / "missing.json")
+    refused(tmp_path / "missing.json", r"there is no .*missing\.json.*AutoTokenizer\.from_pretrained")
     refused(object(), "expected a tokenizers.Tokenizer")
+    content = json.loads(KINDS["gpt2"]().to_str())
+    path.write_text(json.dumps({**content, "normalizer": {"type": "OfTomorrow"}}))
+    refused(path, r"tokenizer\.json cannot be used by tokenizers \d")
+    content["model"]["vocab"]["a"] = True
+    path.write_text(json.dumps(content))
+    refused(path, "ids of tokens are whole numbers")
+
+
+def test_what_is_not_a_text():
+    segmenter = Segmenter.from_tokenizer(KINDS["gpt2"]())
+    for call in (segmenter.ids, segmenter.encode, segmenter.segment):
+        for wrong in (None, b"bytes", ["a", "list"]):
+            with pytest.raises(InputError, match=f"a text is a str, not {type(wrong).__name__}"):
+                call(wrong)
 
 
 def test_truncation_and_padding_are_refused():
