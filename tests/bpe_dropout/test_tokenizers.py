@@ -94,6 +94,7 @@ def test_control_characters(tokenizer, segmenter):
 
 @pytest.mark.skipif(not PATHS, reason="needs the real text of ../shared/data, which is not here")
 def test_every_file_of_the_real_text(tokenizer, segmenter):
+    """Some lines of each. All of them: compare_tokenizers.py."""
     for path in PATHS:
         lines = read_gz(path)
         assert_same(tokenizer, segmenter, lines[:: len(lines) // 60 or 1])
