@@ -188,10 +188,13 @@ def test_help():
     run(code=2)
 
 
-@pytest.mark.parametrize("p", ["1.1", "-0.1", "nan", "x"])
-def test_dropout_is_a_probability(files, p):
+@pytest.mark.parametrize("p", ["1.1", "-0.1", "rank:0..2", "nan", "x"])
+def test_dropout_is_a_probability_or_a_rule(files, p):
     _, err = run("apply", "-c", files / "codes", f"-p={p}", code=2)
-    assert "is not a probability from 0 to 1" in err
+    expected = (
+        "is no rule of dropout, such as 0.1, rank:0.05..0.2" if p in ("nan", "x") else "a probability from 0 to 1"
+    )
+    assert expected in " ".join(err.split())
 
 
 @pytest.mark.parametrize(
