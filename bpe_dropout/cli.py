@@ -196,8 +196,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--rule",
         default="1",
         metavar="RULE",
-        help="a rule with a rate for each merge, whose scale is to be found, such as rank:0..1; then the ratio is that "
-        "of all its rates together",
+        help="find the scale of this rule of dropout, such as rank:0..1, and not a p for all merges",
     )
     calibrate.add_argument("--json", action="store_true", help="print the result as JSON")
 
