@@ -3,9 +3,9 @@
 // A merge is an occurrence: two adjacent symbols at a position. At each step every candidate is
 // dropped with probability p, and the survivor of highest priority (of equal priority, the
 // leftmost) is applied. Walking the candidates in that order and stopping at the first survivor is
-// the same thing, and needs one decision a step. With a rate for each merge it is again the same, but for the
-// probabilities. With p = 0 the rule is that of the merges: all
-// occurrences of the best pair at once, as in subword-nmt, or one after the other, as in Hugging Face's.
+// the same thing, and needs one decision a step. Where each merge has a rate of its own, the same holds with these
+// rates. With p = 0 the rule is that of the merges: all occurrences of the best pair at once, as in subword-nmt, or
+// one after the other, as in Hugging Face's.
 #pragma once
 
 #include <cstring>

@@ -359,8 +359,8 @@ using HeldList = Held<ListSampler>;
 
 HeldDropout make_dropout_sampler(const PyCorpus& corpus, const Array<u64>& counts,
                                  std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids,
-                                 const std::unordered_map<u32, PyParts>& parts, const Dropout& dropout, std::size_t memory,
-                                 int threads, const std::vector<std::int32_t>& before,
+                                 const std::unordered_map<u32, PyParts>& parts, const Dropout& dropout,
+                                 std::size_t memory, int threads, const std::vector<std::int32_t>& before,
                                  const std::vector<std::int32_t>& after) {
   DropoutSampler::Parts divided;
   for (const auto& [type, given] : parts) divided[type] = to_parts(given);

@@ -85,7 +85,7 @@ class Rates {
 // How strongly merges are dropped: all with the same p, or each with its own rate.
 class Dropout {
  public:
-  Dropout(double p) : p_(p) {  // NOLINT: a number is a dropout
+  explicit Dropout(double p) : p_(p) {
     few_[0] = fraction(p);
     if (p <= 0 || p >= 1) return;
     const u64 q = few_[0];

@@ -25,8 +25,8 @@ using Divide = std::function<std::vector<Part>(std::string_view)>;
 class Stream {
  public:
   // With `ids`, ids() may be called; without, text().
-  Stream(std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids, Dropout dropout, Split split, Divide divide,
-         std::size_t memory)
+  Stream(std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids, Dropout dropout, Split split,
+         Divide divide, std::size_t memory)
       : merges_(std::move(merges)),
         ids_(std::move(ids)),
         dropout_(std::move(dropout)),

@@ -121,7 +121,7 @@ class Bpe(Method):
         if set(settings) - {"dropout"}:
             raise InputError(f"BPE has no option {', '.join(set(settings) - {'dropout'})}")
         rule = Rule.parse(str(settings.get("dropout", 1)))
-        return {f"bpe_dropout_{role}": str(rule.scaled(p[role])) if role in sides else "0" for role in p}
+        return {f"bpe_dropout_{role}": str(rule.scaled(p[role])) if role in sides else "0.0" for role in p}
 
 
 @dataclass(frozen=True)
