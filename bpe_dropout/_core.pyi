@@ -33,6 +33,11 @@ class Merges:
         /,
     ) -> None: ...
 
+class Dropout:
+    def __init__(self, p: float | list[float], /) -> None: ...
+
+AnyDropout = float | Dropout
+
 class Ids:
     def __init__(self, merges: Merges, dictionary: list[tuple[str, int]], unknown: int, /) -> None: ...
 
@@ -76,7 +81,7 @@ class DropoutSampler(_Drawing):
         merges: Merges,
         ids: Ids,
         parts: dict[int, Parts],
-        p: float,
+        p: AnyDropout,
         memory: int,
         threads: int,
         before: list[int],
@@ -100,7 +105,7 @@ class ListSampler(_Drawing):
 
 class Lines:
     def __init__(
-        self, merges: Merges, p: float, split: Split, divide: Callable[[str], Parts] | None, memory: int, /
+        self, merges: Merges, p: AnyDropout, split: Split, divide: Callable[[str], Parts] | None, memory: int, /
     ) -> None: ...
     def segment(self, line: str, key: Key, /) -> list[str]: ...
 
@@ -109,7 +114,7 @@ class Streams:
         self,
         merges: Merges,
         ids: Ids | None,
-        p: float,
+        p: AnyDropout,
         split: Split,
         divide: Callable[[str], Parts] | None,
         memory: int,
@@ -132,21 +137,21 @@ def learn(
 def philox(counter: list[int], key: list[int], /) -> list[int]: ...
 def first(key: Key, position: int, /) -> int: ...
 def choose(cumulated: NDArray[np.uint64], key: Key, position: int, /) -> int: ...
-def draw(merges: Merges, word: Word, p: float, key: Key, position: int, /) -> list[str]: ...
-def distribution(merges: Merges, word: Word, p: float, most: int, /) -> list[tuple[tuple[str, ...], float]]: ...
+def draw(merges: Merges, word: Word, p: AnyDropout, key: Key, position: int, /) -> list[str]: ...
+def distribution(merges: Merges, word: Word, p: AnyDropout, most: int, /) -> list[tuple[tuple[str, ...], float]]: ...
 def expected_lengths(
     merges: Merges,
     words: list[Word],
     exact: int,
     draws: NDArray[np.uint64],
-    p: float,
+    p: AnyDropout,
     most: int,
     threads: int,
     /,
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]: ...
 def uses_avx2() -> bool: ...
 def use_avx2(use: bool, /) -> None: ...
-def table(merges: Merges, word: Word, p: float, finest: float, /) -> list[tuple[tuple[str, ...], float]]: ...
+def table(merges: Merges, word: Word, p: AnyDropout, finest: float, /) -> list[tuple[tuple[str, ...], float]]: ...
 def table_against_draw(
-    merges: Merges, word: Word, p: float, finest: float, seed: int, draws: int, /
+    merges: Merges, word: Word, p: AnyDropout, finest: float, seed: int, draws: int, /
 ) -> tuple[int, int]: ...

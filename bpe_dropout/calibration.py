@@ -6,7 +6,12 @@ expected number of pieces is exact for the 20,000 most frequent words, unless th
 others it is the mean of 8 draws or more, the same ones for every p, so that the answer is the same each time.
 
 >>> calibrate(segmenter, {"unrelated": 3, "words": 10}, ratio=1.25)
-Calibration(p=0.094727, ratio=1.25, plain_length=26, exact_share=1.0)
+Calibration(p=0.094727, ratio=1.25, plain_length=26, exact_share=1.0, rule=Rule('0.094727'))
+
+Of a rule with a rate for each merge (rules.py) the scale is found:
+
+>>> calibrate(segmenter, {"unrelated": 3, "words": 10}, ratio=1.25, rule="rank:0..1").rule
+Rule('rank:0..0.184327')
 """
 
 from __future__ import annotations
@@ -18,7 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import _core
-from .errors import InputError, check_dropout
+from .errors import InputError
+from .merge_counts import count_merges
+from .rules import Dropout, Rule, read_dropout
 from .segmenter import Segmenter
 
 # Lengths are exact for this many of the most frequent words, unless a word has more states than STATES.
@@ -32,15 +39,19 @@ DIGITS = 6  # of p
 class Calibration:
     """The dropout p and what it does to the text."""
 
-    p: float
+    p: float  # or the scale of the rule
     ratio: float  # expected length with dropout p, divided by the length at p = 0
     plain_length: int  # number of pieces at p = 0
     exact_share: float  # the share of the words whose expected length is exact, and not from draws
+    rule: Rule  # what to give as dropout
 
 
-def length_ratio(segmenter: Segmenter, counts: Mapping[str, int], p: float) -> float:
+def length_ratio(segmenter: Segmenter, counts: Mapping[str, int], p: Dropout) -> float:
     """How much longer words become with dropout p, in expectation."""
-    return _Text(segmenter, counts).ratio(check_dropout(p))
+    dropout = read_dropout(p)
+    if isinstance(dropout, Rule):
+        dropout = _counted(dropout, segmenter, counts)
+    return _Text(segmenter, counts).ratio(dropout)
 
 
 def calibrate(
@@ -48,10 +59,12 @@ def calibrate(
     counts: Mapping[str, int],
     ratio: float = 1.25,
     *,
+    rule: str | Rule = "1",
     tolerance: float = 1e-5,
     progress: Callable[[float, float], None] | None = None,
 ) -> Calibration:
-    """The p, to six digits, that makes a text, given as words and their counts, `ratio` times longer.
+    """The p, to six digits, that makes a text, given as words and their counts, `ratio` times longer; of a rule, its
+    scale. A schedule is refused: calibrate the rule without it, or with another ratio for each epoch.
 
     Where the expected lengths are exact, the result's ratio is within `tolerance` of the wanted one. Where words are
     drawn, it is a step function of p, since their draws are the same for every p: then the result is the nearest of all
@@ -59,23 +72,25 @@ def calibrate(
     `progress(p, its_ratio)` is called for each p that is tried.
     """
     text = _Text(segmenter, counts)
-    longest = text.ratio(1.0)
+    shape = _counted(Rule.parse(rule) if isinstance(rule, str) else rule, segmenter, counts)
+    high, most = _scales(shape, segmenter)
+    while (longest := text.ratio(shape.scaled(high))) < ratio and high < most:
+        high = min(2 * high, most)
     if not 1 <= ratio <= longest:
+        of = "p = 1, characters" if shape.number == 1 else f"{shape.scaled(high)}"
         raise InputError(
-            f"no dropout makes this text {ratio} times longer: the ratio goes from 1 (p = 0) to "
-            f"{longest:.4f} (p = 1, characters)"
+            f"no dropout makes this text {ratio} times longer: the ratio goes from 1 (p = 0) to {longest:.4f} ({of})"
         )
     # The ratio grows with p: false position, with the Illinois rule against an end that stays where it is.
-    low, high = 0.0, 1.0
-    below, above = 1.0 - ratio, longest - ratio
-    best, nearest, side = (0.0, 0.0, 0) if below == 0 else (1.0, above, 0)
+    low, below, above = 0.0, 1.0 - ratio, longest - ratio
+    best, nearest, side = (0.0, 0.0, 0) if below == 0 else (high, above, 0)
     while below < 0 < above and high - low > 1e-6:
         p = round((low * above - high * below) / (above - below), DIGITS)
         if p in (low, high):  # false position would stay where it is
             p = round((low + high) / 2, DIGITS)
             if p in (low, high):
                 break
-        off = text.ratio(p) - ratio
+        off = text.ratio(shape.scaled(p)) - ratio
         if progress:
             progress(p, off + ratio)
         if abs(off) < abs(nearest):
@@ -88,7 +103,23 @@ def calibrate(
         else:
             high, above, below = p, off, below / 2 if side > 0 else below
             side = 1
-    return Calibration(best, ratio + nearest, text.plain_length, text.exact_share)
+    return Calibration(best, ratio + nearest, text.plain_length, text.exact_share, shape.scaled(best))
+
+
+def _counted(rule: Rule, segmenter: Segmenter, counts: Mapping[str, int]) -> Rule:
+    """A rule by frequency goes by the text that it is calibrated on."""
+    return rule.counted(count_merges(segmenter, counts)) if rule.needs_counts else rule
+
+
+def _scales(rule: Rule, segmenter: Segmenter) -> tuple[float, float]:
+    """The scales that make the highest rate of a rule 1, and the lowest that is not 0."""
+    if rule.schedule:
+        raise InputError(f"{rule} has another ratio in each epoch; calibrate it without @{rule.schedule}")
+    rates = rule.rates(len(segmenter.codes.pairs), segmenter.folder)
+    above = [rate for rate in ([rates] if isinstance(rates, float) else rates) if rate > 0]
+    if not above:
+        raise InputError(f"{rule} drops nothing, however it is scaled")
+    return 1 / max(above), 1 / min(above)
 
 
 class _Text:
@@ -103,14 +134,14 @@ class _Text:
         self.plain_length = round(self._length(0.0))
         self.exact_share = 1.0
 
-    def ratio(self, p: float) -> float:
-        return self._length(p) / self.plain_length
+    def ratio(self, p: Dropout) -> float:
+        return self._length(self._segmenter._rates(p)) / self.plain_length
 
-    def _length(self, p: float) -> float:
+    def _length(self, p: _core.AnyDropout) -> float:
         threads = os.cpu_count() or 1
         lengths, exact = _core.expected_lengths(
             self._segmenter._merges, self._words, EXACT_WORDS, self._draws, p, STATES, threads
         )
-        if 0 < p < 1:
+        if p not in (0.0, 1.0):
             self.exact_share = float((self._counts * exact).sum() / self._counts.sum())
         return float((self._counts * lengths).sum())

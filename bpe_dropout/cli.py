@@ -23,11 +23,12 @@ import warnings
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from .errors import InputError, LineError, check_dropout
+from .errors import InputError, LineError
 from .files import clean_up_on_sigterm, describe, open_input, open_output, write
 from .learning import count_words, learn, read_counts
 from .lines import blocks_of_lines
 from .progress import Progress
+from .rules import FORMS, Rule, read_dropout
 from .segmenter import Segmenter
 
 SIDES = {"source": 0, "target": 1}
@@ -191,6 +192,12 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="R",
         help="wanted length, relative to BPE (default: %(default)s)",
     )
+    calibrate.add_argument(
+        "--rule",
+        default="1",
+        metavar="RULE",
+        help="find the scale of this rule of dropout, such as rank:0..1, and not a p for all merges",
+    )
     calibrate.add_argument("--json", action="store_true", help="print the result as JSON")
 
     from .data.commands import add_commands
@@ -245,18 +252,19 @@ def add_dropout(parser: argparse.ArgumentParser, default: float = 0.0) -> None:
     parser.add_argument(
         "-p",
         "--dropout",
-        type=probability,
+        type=dropout,
         default=default,
         metavar="P",
-        help="the probability that a merge is dropped, from 0 to 1 (default: %(default)s)",
+        help="the probability that a merge is dropped, from 0 to 1 (default: %(default)s), or a rule that gives each "
+        f"merge its own: {FORMS}",
     )
 
 
-def probability(text: str) -> float:
+def dropout(text: str) -> float | Rule:
     try:
-        return check_dropout(float(text))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a probability from 0 to 1") from None
+        return read_dropout(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def read_segmenter(options: argparse.Namespace) -> Segmenter:
@@ -322,6 +330,7 @@ def run_distribution(options: argparse.Namespace) -> None:
                 json.dumps(
                     {"word": word, "dropout": options.dropout, "segmentations": segmentations},
                     ensure_ascii=False,
+                    default=str,  # a rule
                 )
             )
             continue
@@ -341,7 +350,11 @@ def run_calibrate(options: argparse.Namespace) -> None:
     segmenter, counts = read_segmenter(options), count_words(options.input)
     line = Progress()
     found = calibrate(
-        segmenter, counts, options.ratio, progress=lambda p, ratio: line.show(f"tried p = {p:.4f}: {ratio:.4f} times")
+        segmenter,
+        counts,
+        options.ratio,
+        rule=options.rule,
+        progress=lambda p, ratio: line.show(f"tried {p:.4f}: {ratio:.4f} times"),
     )
     line.clear()
     if options.json:
@@ -349,6 +362,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
             json.dumps(
                 {
                     "p": found.p,
+                    "rule": str(found.rule),
                     "ratio": found.ratio,
                     "plain_length": found.plain_length,
                     "exact_share": found.exact_share,
@@ -356,10 +370,8 @@ def run_calibrate(options: argparse.Namespace) -> None:
             )
         )
         return
-    print(
-        f"p = {found.p:.6f} makes this text {found.ratio:.4f} times longer "
-        f"({found.plain_length} pieces without dropout)"
-    )
+    p = f"p = {found.p:.6f}" if found.rule.number is not None else f"-p {found.rule}"
+    print(f"{p} makes this text {found.ratio:.4f} times longer ({found.plain_length} pieces without dropout)")
     if found.exact_share < 1:
         print(f"exact for {found.exact_share:.1%} of the words; the others, rare or long, were drawn at least 8 times")
 

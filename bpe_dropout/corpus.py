@@ -26,9 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from .dictionary import Dictionary
 from .draws import cumulate
-from .errors import InputError, NoSuchSentence, check_dropout, check_number
+from .errors import InputError, NoSuchSentence, check_number
 from .keys import make_key
 from .lists import Lists
+from .rules import Dropout, Rule, read_dropout
 from .segmenter import Segmenter
 from .word_index import Progress, Reader, digest_of, open_index
 
@@ -154,7 +155,7 @@ class Corpus:
         self,
         segmenter: Segmenter | None = None,
         dictionary: Dictionary | None = None,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         *,
         eos: Eos = "dictionary",
         memory: int = MEMORY,
@@ -163,24 +164,41 @@ class Corpus:
         """BPE-dropout of this corpus, as ids of the dictionary. A corpus of a tokenizer has both, and needs neither.
 
         Every sentence ends with `eos`: the dictionary's, if it has one, or the id that is given; None leaves it out.
-        `memory`, in bytes, bounds what is kept of the words to draw them faster; it changes nothing else.
+        `memory`, in bytes, bounds what is kept of the words to draw them faster; it changes nothing else. A rule with a
+        schedule keeps so much for two epochs, and makes it anew when the rates change.
         """
         if segmenter is None or dictionary is None:
             raise InputError("a sampler needs a segmenter and a dictionary, unless the corpus is that of a tokenizer")
         parts = {}
         if segmenter.glossaries:
             parts = {number: divided for number, word in enumerate(self.types()) if (divided := segmenter.parts(word))}
-        after = _after(eos, dictionary)
-        core = self._dropout_sampler(segmenter, dictionary, parts, dropout, ([], after), memory, threads)
-        rebuild = (_rebuild_sampler, (self, segmenter, dictionary, dropout, eos, memory, threads))
-        return Sampler(core, len(self), rebuild)
+        frame: tuple[list[int], list[int]] = [], _after(eos, dictionary)
+        given = self._read_dropout(dropout, segmenter)
+        rebuild = (_rebuild_sampler, (self, segmenter, dictionary, given, eos, memory, threads))
+        return Sampler.of_rule(
+            lambda rates: self._dropout_sampler(segmenter, dictionary, parts, rates, frame, memory, threads),
+            segmenter,
+            given,
+            len(self),
+            rebuild,
+        )
+
+    def _read_dropout(self, dropout: Dropout, segmenter: Segmenter) -> float | Rule:
+        """A dropout as it is given, and, if it is by frequency, with how often this text has each merge."""
+        given = read_dropout(dropout)
+        if isinstance(given, Rule) and given.needs_counts:
+            from .merge_counts import count_merges
+
+            counts = dict(zip(self.types(), self.counts.tolist(), strict=True))
+            return given.counted(count_merges(segmenter, counts))
+        return given
 
     def _dropout_sampler(
         self,
         segmenter: Segmenter,
         dictionary: Dictionary,
         parts: dict[int, _core.Parts],
-        dropout: float,
+        rates: _core.AnyDropout,
         frame: tuple[list[int], list[int]],
         memory: int,
         threads: int,
@@ -191,7 +209,7 @@ class Corpus:
             segmenter._merges,
             dictionary.bind(segmenter),
             parts,
-            check_dropout(dropout),
+            rates,
             check_number("the memory", memory),
             _threads(threads),
             *frame,
@@ -256,7 +274,7 @@ def _rebuild_sampler(
     corpus: Corpus,
     segmenter: Segmenter,
     dictionary: Dictionary,
-    dropout: float,
+    dropout: Dropout,
     eos: Eos,
     memory: int,
     threads: int,
@@ -301,6 +319,23 @@ class Sampler:
         self._sentences = sentences
         self._rebuild = rebuild
 
+    @staticmethod
+    def of_rule(
+        make: Callable[[_core.AnyDropout], _CoreSampler],
+        segmenter: Segmenter,
+        dropout: float | Rule,
+        sentences: int,
+        rebuild: tuple[Any, ...],
+    ) -> Sampler:
+        """With dropout: make(rates) gives what draws with these rates."""
+        if isinstance(dropout, Rule) and dropout.schedule:
+            return _Scheduled(lambda epoch: segmenter._rates(dropout, epoch), make, sentences, rebuild)
+        return Sampler(make(segmenter._rates(dropout)), sentences, rebuild)
+
+    def _core_of(self, epoch: int) -> _CoreSampler:
+        """What draws in an epoch."""
+        return self._core
+
     def __reduce__(self) -> tuple[Any, ...]:
         return self._rebuild
 
@@ -321,7 +356,7 @@ class Sampler:
         if count == 0 and listed is not None:
             return np.zeros(0, np.int32)
         key = make_key(seed, epoch, side)
-        return self._core.lengths(key, first, count, _listed(listed), _threads(threads))
+        return self._core_of(epoch).lengths(key, first, count, _listed(listed), _threads(threads))
 
     @overload
     def tokens(
@@ -352,11 +387,11 @@ class Sampler:
         key = make_key(seed, epoch, side)
         if isinstance(sentences, int | np.integer):
             number = _check_sentence(sentences, self._sentences)
-            return self._core.ids(key, number, 1, _NONE_LISTED, 1)[0]
+            return self._core_of(epoch).ids(key, number, 1, _NONE_LISTED, 1)[0]
         first, count, listed = self._select(sentences)
         if count == 0 and listed is not None:
             return Ragged(np.zeros(0, np.int32), np.zeros(1, np.int64))
-        return Ragged(*self._core.ids(key, first, count, _listed(listed), _threads(threads)))
+        return Ragged(*self._core_of(epoch).ids(key, first, count, _listed(listed), _threads(threads)))
 
     def _select(self, sentences: range | ArrayLike | None) -> tuple[int, int, NDArray[np.int64] | None]:
         if sentences is None:
@@ -372,6 +407,31 @@ class Sampler:
             wrong = next(number for number in listed.tolist() if not 0 <= number < self._sentences)
             raise NoSuchSentence(wrong, self._sentences)
         return 0, len(listed), np.ascontiguousarray(listed, dtype=np.int64)
+
+
+class _Scheduled(Sampler):
+    """A sampler whose rates depend on the epoch. Those of the last two are kept: a training asks for the lengths of the
+    next while it reads the tokens of this one."""
+
+    def __init__(
+        self,
+        rates: Callable[[int], _core.AnyDropout],
+        make: Callable[[_core.AnyDropout], _CoreSampler],
+        sentences: int,
+        rebuild: tuple[Any, ...],
+    ) -> None:
+        self._rates, self._make = rates, make
+        self._kept: tuple[tuple[_core.AnyDropout, _CoreSampler], ...] = ()
+        super().__init__(self._core_of(1), sentences, rebuild)
+
+    def _core_of(self, epoch: int) -> _CoreSampler:
+        rates = self._rates(epoch)
+        for kept, core in self._kept:
+            if kept == rates:
+                return core
+        core = self._make(rates)
+        self._kept = (*self._kept[-1:], (rates, core))
+        return core
 
 
 _NONE_LISTED: NDArray[np.int64] = np.zeros(0, np.int64)

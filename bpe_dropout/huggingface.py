@@ -24,7 +24,8 @@ from typing import Any
 import torch
 from transformers import TrainerCallback
 
-from .errors import InputError, check_dropout, check_number
+from .errors import InputError, check_number
+from .rules import Dropout, Rule, may_drop, read_dropout
 from .segmenter import Segmenter
 
 IGNORED = -100  # a label that the loss leaves out
@@ -45,7 +46,7 @@ class DropoutCollator(TrainerCallback):
     def __init__(
         self,
         tokenizer: Any,
-        dropout: float,
+        dropout: Dropout,
         seed: int,
         *,
         side: int = 0,
@@ -55,7 +56,7 @@ class DropoutCollator(TrainerCallback):
         number: str = "sentence",
     ) -> None:
         self.segmenter = Segmenter.from_tokenizer(tokenizer)
-        self.dropout, self.seed = check_dropout(dropout), check_number("the seed", seed)
+        self.dropout, self.seed = read_dropout(dropout), check_number("the seed", seed)
         self.side, self.text, self.number = side, text, number
         if pad_id is None:
             pad_id = getattr(tokenizer, "pad_token_id", None)
@@ -108,15 +109,17 @@ class DropoutCollator(TrainerCallback):
         if number is None:
             ids = self.segmenter.ids(text, add_special_tokens=False)
         else:
-            key = {"seed": self.seed, "epoch": self._current_epoch(), "side": self.side, "sentence": number}
-            ids = self.segmenter.ids(text, self.dropout, **key, add_special_tokens=False)
+            epoch = self._current_epoch()
+            dropout = self.dropout.at(epoch + 1) if isinstance(self.dropout, Rule) else self.dropout
+            key = {"seed": self.seed, "epoch": epoch, "side": self.side, "sentence": number}
+            ids = self.segmenter.ids(text, dropout, **key, add_special_tokens=False)
         if self.max_length is not None:
             ids = ids[: self.max_length - len(words.before) - len(words.after)]
         return [*words.before, *ids, *words.after]
 
     def _current_epoch(self) -> int:
         epoch = int(self._epoch)
-        if epoch == NEVER_SET and self.dropout:
+        if epoch == NEVER_SET and may_drop(self.dropout):
             self.set_epoch(0)
             warnings.warn(
                 "the epoch was never set, so every epoch would be segmented as this one, and the model would see each "
@@ -128,7 +131,8 @@ class DropoutCollator(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         dataset: Any = getattr(others.get("train_dataloader"), "dataset", None)
-        if self.dropout and hasattr(dataset, "__getitem__") and len(dataset) and self.number not in dataset[0]:
+        has_examples = hasattr(dataset, "__getitem__") and len(dataset)
+        if may_drop(self.dropout) and has_examples and self.number not in dataset[0]:
             raise InputError(
                 f"the training examples have no number in {self.number!r}, so nothing would be dropped. Give Trainer("
                 "train_dataset=collator.training(dataset))"

@@ -8,12 +8,17 @@ the same probabilities, and nothing done for speed. Tokens are strings; "</w>" m
 ('abc',)
 >>> distribution("abc", codes, p=0.5)
 {('a', 'b', 'c'): 0.5, ('ab', 'c'): 0.25, ('abc',): 0.25}
+
+The dropout p is a number, or a rate for each merge, in the order of the codes:
+
+>>> distribution("abc", codes, p=[0.5, 0.25])
+{('a', 'b', 'c'): 0.5, ('ab', 'c'): 0.125, ('abc',): 0.375}
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple
@@ -22,6 +27,18 @@ from .codes import Codes
 
 END = "</w>"
 Tokens = tuple[str, ...]
+Dropout = float | Sequence[float]  # the same for all merges, or a rate for each
+Ranks = dict[tuple[str, str], int]
+
+
+def drops(p: Dropout) -> bool:
+    """Whether any merge is ever dropped; if none is, the rule is that of plain BPE."""
+    return max(p, default=0.0) > 0 if isinstance(p, Sequence) else p > 0
+
+
+def rate(tokens: Tokens, i: int, ranks: Ranks, p: Dropout) -> float:
+    """The probability that the merge of tokens i and i + 1 is dropped."""
+    return p[ranks[tokens[i], tokens[i + 1]]] if isinstance(p, Sequence) else p
 
 
 def characters(word: str, codes: Codes) -> Tokens:
@@ -41,7 +58,7 @@ def characters(word: str, codes: Codes) -> Tokens:
     return (*word[:-1], word[-1] + END)
 
 
-def candidates(tokens: Tokens, ranks: dict[tuple[str, str], int]) -> list[int]:
+def candidates(tokens: Tokens, ranks: Ranks) -> list[int]:
     """The positions at which a merge is possible, the highest priority first; of equals, the leftmost."""
     pairs = list(pairwise(tokens))
     possible = [i for i, pair in enumerate(pairs) if pair in ranks]
@@ -82,8 +99,8 @@ class Step(NamedTuple):
     applied: tuple[int, ...]  # one, or none in the last step; of plain BPE all occurrences of the pair
 
 
-def trace(word: str, codes: Codes, p: float, random: Random) -> Iterator[Step]:
-    """Algorithm 1 as it is printed, step by step: drop each candidate with probability p, apply the best survivor.
+def trace(word: str, codes: Codes, p: Dropout, random: Random) -> Iterator[Step]:
+    """Algorithm 1 as it is printed, step by step: drop each candidate with its probability, apply the best survivor.
 
     >>> codes = Codes((("a", "b"), ("ab", "c</w>")))
     >>> [(step.tokens, step.applied) for step in trace("abc", codes, 0, Random())]
@@ -92,7 +109,7 @@ def trace(word: str, codes: Codes, p: float, random: Random) -> Iterator[Step]:
     tokens, ranks = characters(word, codes), codes.ranks
     while True:
         possible = candidates(tokens, ranks)
-        survivors = [i for i in possible if random.random() >= p]
+        survivors = [i for i in possible if random.random() >= rate(tokens, i, ranks, p)]
         dropped = tuple(i for i in possible if i not in survivors)
         yield Step(tokens, tuple(possible), dropped, tuple(survivors[:1]))
         if not survivors:
@@ -115,7 +132,7 @@ def plain(word: str, codes: Codes) -> Tokens:
     return last(trace_plain(word, codes)).tokens
 
 
-def sample(word: str, codes: Codes, p: float, random: Random) -> Tokens:
+def sample(word: str, codes: Codes, p: Dropout, random: Random) -> Tokens:
     return last(trace(word, codes, p, random)).tokens
 
 
@@ -126,7 +143,7 @@ def last(steps: Iterator[Step]) -> Step:
 def segment(
     word: str,
     codes: Codes,
-    p: float,
+    p: Dropout,
     random: Random | None = None,
     vocabulary: Collection[str] = (),
     separator: str = "@@",
@@ -134,23 +151,23 @@ def segment(
     """A segmentation of a word, without separators: ("un", "related")."""
     if len(word) == 1:
         return (word,)
-    tokens = sample(word, codes, p, random or Random()) if p > 0 else plain(word, codes)
+    tokens = sample(word, codes, p, random or Random()) if drops(p) else plain(word, codes)
     return spell(tokens, codes, vocabulary, separator)
 
 
 def distribution(
-    word: str, codes: Codes, p: float, vocabulary: Collection[str] = (), separator: str = "@@"
+    word: str, codes: Codes, p: Dropout, vocabulary: Collection[str] = (), separator: str = "@@"
 ) -> dict[Tokens, float]:
     """Every segmentation of a word with its exact probability.
 
-    A state is a tuple of tokens. With candidates c0, c1, ... in the order of their priority, ci is
-    applied if it survives and all before it are dropped: with probability p**i * (1 - p). With
-    probability p**n none of the n survives, and the word is done. Every merge makes a state one token
-    shorter, so the states are processed from the longest to the shortest.
+    A state is a tuple of tokens. With candidates c0, c1, ... in the order of their priority, and their rates p0,
+    p1, ..., ci is applied if it survives and all before it are dropped: with probability p0 * p1 * ... * (1 - pi).
+    With the product of all rates none survives, and the word is done. Every merge makes a state one token shorter, so
+    the states are processed from the longest to the shortest.
     """
     if len(word) == 1:
         return {(word,): 1.0}
-    if p == 0:
+    if not drops(p):
         return {segment(word, codes, 0, None, vocabulary, separator): 1.0}
     ranks = codes.ranks
     done: defaultdict[Tokens, float] = defaultdict(float)
@@ -158,10 +175,11 @@ def distribution(
     while states:
         shorter: defaultdict[Tokens, float] = defaultdict(float)
         for tokens, probability in states.items():
-            found = candidates(tokens, ranks)
-            for i, position in enumerate(found):
-                shorter[merge(tokens, position)] += probability * p**i * (1 - p)
-            done[spell(tokens, codes, vocabulary, separator)] += probability * p ** len(found)
+            for position in candidates(tokens, ranks):
+                dropped = rate(tokens, position, ranks, p)
+                shorter[merge(tokens, position)] += probability * (1 - dropped)
+                probability *= dropped
+            done[spell(tokens, codes, vocabulary, separator)] += probability
         states = shorter
     return {pieces: probability for pieces, probability in done.items() if probability > 0}
 

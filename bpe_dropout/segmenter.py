@@ -1,7 +1,8 @@
 """Segmenting lines of words into pieces, with or without dropout.
 
 At dropout 0 the result is subword-nmt's, byte for byte; with dropout it is drawn from the exact
-distribution of Algorithm 1 (section 3 of the paper; reference.py has it in plain Python). The same
+distribution of Algorithm 1 (section 3 of the paper; reference.py has it in plain Python). Dropout is a
+number, or a rule that has a rate for each merge (rules.py). The same
 (seed, epoch, side, sentence) draws the same pieces everywhere: here, in a corpus, in the command. Without a
 seed every call draws anew.
 
@@ -17,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from .codes import Codes, read_vocabulary
-from .errors import InputError, LineError, check_dropout, check_number, encode, not_text
+from .errors import InputError, LineError, check_number, encode, not_text
 from .keys import FreshKeys, check_no_key, make_key
+from .rules import Dropout, Rule, may_drop, read_dropout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +33,7 @@ SPLITS = {"spaces": _core.Split.SPACES, "whitespace": _core.Split.WHITESPACE}
 Split = Literal["spaces", "whitespace"]
 
 STREAM_MEMORY = 512 << 20
-LINES_MEMORY, LINES_KEPT = 32 << 20, 4
+LINES_MEMORY, LINES_KEPT, RATES_KEPT = 32 << 20, 4, 4
 
 
 class Segmenter:
@@ -45,6 +47,7 @@ class Segmenter:
     >>> segmenter.desegment(["un@@", "related", "words"])
     'unrelated words'
 
+    `folder` is where the codes are, for files of rates beside them.
     `vocabulary` (pieces with their separators), `glossaries` (regular expressions) and `separator` mean
     what they mean in subword-nmt: pieces that are not in the vocabulary are split again, and what a
     glossary matches is not split.
@@ -60,8 +63,10 @@ class Segmenter:
         vocabulary: Collection[str] | None = None,
         glossaries: Sequence[str] | None = None,
         separator: str = "@@",
+        folder: Path | None = None,
     ) -> None:
         self.codes = codes
+        self.folder = folder
         self.vocabulary = frozenset(vocabulary) if vocabulary else None
         if isinstance(glossaries, str):
             raise InputError(f"glossaries are a list of regular expressions, not {glossaries!r}")
@@ -80,7 +85,8 @@ class Segmenter:
             )
         except ValueError as error:
             raise InputError(f"the codes cannot be used: {error}") from None
-        self._lines: dict[tuple[float, str], _core.Lines] = {}
+        self._lines: dict[tuple[_core.AnyDropout, str], _core.Lines] = {}
+        self._rates_of: dict[Rule, _core.AnyDropout] = {}
 
     @classmethod
     def from_codes(
@@ -105,7 +111,8 @@ class Segmenter:
             vocabulary = read_vocabulary(vocabulary, vocabulary_threshold)
         elif vocabulary_threshold is not None:
             raise InputError("a vocabulary threshold needs a vocabulary file")
-        return cls(codes, vocabulary=vocabulary, glossaries=glossaries, separator=separator)
+        folder = Path(path).absolute().parent
+        return cls(codes, vocabulary=vocabulary, glossaries=glossaries, separator=separator, folder=folder)
 
     @staticmethod
     def from_tokenizer(tokenizer: Any) -> TokenizerSegmenter:
@@ -119,7 +126,7 @@ class Segmenter:
         return TokenizerSegmenter.of(tokenizer)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.codes, self.vocabulary, self.glossaries, self.separator)
+        return _rebuild, (self.codes, self.vocabulary, self.glossaries, self.separator, self.folder)
 
     def __repr__(self) -> str:
         return f"Segmenter({len(self.codes.pairs)} merges, separator={self.separator!r})"
@@ -136,7 +143,7 @@ class Segmenter:
     def segment(
         self,
         line: str,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         seed: int | None = None,
         *,
         epoch: int = 0,
@@ -149,18 +156,33 @@ class Segmenter:
         With a seed, they depend on (seed, epoch, side, sentence) alone; without one, they are drawn anew each time.
         `split` says where words end: at spaces, as in subword-nmt, or at any white space, as in fairseq.
         """
-        dropout = check_dropout(dropout)
-        key = self._key(dropout, seed, epoch, side, sentence)
-        return self._draw(line.strip("\r\n ") if split == "spaces" else line, dropout, key, split)
+        rates = self._rates(dropout, epoch)
+        key = self._key(rates, seed, epoch, side, sentence)
+        return self._draw(line.strip("\r\n ") if split == "spaces" else line, rates, key, split)
 
-    def _draw(self, line: str, dropout: float, key: _core.Key, split: Split) -> list[str]:
+    def _rates(self, dropout: Dropout, epoch: int = 0) -> _core.AnyDropout:
+        """What the core takes: a number, or the rates of a rule in an epoch."""
+        if type(dropout) is float and 0 <= dropout <= 1:  # as nearly always
+            return dropout
+        given = read_dropout(dropout)
+        if isinstance(given, float):
+            return given
+        rule = given.at(epoch)
+        if rule not in self._rates_of:
+            rates = rule.rates(len(self.codes.pairs), self.folder)
+            while len(self._rates_of) >= RATES_KEPT:
+                del self._rates_of[next(iter(self._rates_of))]
+            self._rates_of[rule] = rates if isinstance(rates, float) else _core.Dropout(rates)
+        return self._rates_of[rule]
+
+    def _draw(self, line: str, dropout: _core.AnyDropout, key: _core.Key, split: Split) -> list[str]:
         lines = self._lines.get((dropout, split)) or self._add_lines(dropout, split)
         try:
             return lines.segment(line, key)
         except UnicodeEncodeError as error:
             raise not_text(error) from None
 
-    def _add_lines(self, dropout: float, split: Split) -> _core.Lines:
+    def _add_lines(self, dropout: _core.AnyDropout, split: Split) -> _core.Lines:
         """What remembers the words of lines that are segmented one by one, for the latest few rates of dropout."""
         lines = _core.Lines(self._merges, dropout, _split(split), self._divide, LINES_MEMORY)
         while len(self._lines) >= LINES_KEPT:
@@ -168,7 +190,7 @@ class Segmenter:
         self._lines[dropout, split] = lines
         return lines
 
-    def _key(self, dropout: float, seed: int | None, epoch: int, side: int, sentence: int) -> _core.Key:
+    def _key(self, dropout: _core.AnyDropout, seed: int | None, epoch: int, side: int, sentence: int) -> _core.Key:
         if seed is not None:
             return make_key(seed, epoch, side, sentence)
         check_no_key(epoch, side, sentence)
@@ -177,7 +199,7 @@ class Segmenter:
     def process_line(
         self,
         line: str,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         seed: int | None = None,
         *,
         epoch: int = 0,
@@ -198,14 +220,14 @@ class Segmenter:
         begin = line.index(bare)
         return line[:begin] + " ".join(pieces) + line[begin + len(bare) :]
 
-    def distribution(self, word: str, dropout: float, *, limit: int = 1 << 20) -> dict[tuple[str, ...], float]:
-        """Every segmentation of a word with its exact probability, the most probable first.
+    def distribution(self, word: str, dropout: Dropout, *, limit: int = 1 << 20) -> dict[tuple[str, ...], float]:
+        """Every segmentation of a word with its exact probability, the most probable first; of a rule, in epoch 1.
 
         Long words have too many: more than `limit` states of Algorithm 1 are an error.
         """
-        dropout = check_dropout(dropout)
+        rates = self._rates(dropout)
         try:
-            outcomes = _core.distribution(self._merges, self.word(word), dropout, limit)
+            outcomes = _core.distribution(self._merges, self.word(word), rates, limit)
         except _core.TooManyStates as error:
             raise InputError(f"the segmentations of {word!r} are too many to list: {error}") from None
         named = ((tuple(map(self._piece_name, pieces)), probability) for pieces, probability in outcomes)
@@ -228,7 +250,7 @@ class Segmenter:
 
     def stream(
         self,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         *,
         dictionary: Dictionary | None = None,
         split: Split = "spaces",
@@ -259,25 +281,33 @@ class Stream:
     def __init__(
         self,
         segmenter: Segmenter,
-        dropout: float,
+        dropout: Dropout,
         dictionary: Dictionary | None,
         split: Split,
         threads: int,
         memory: int,
     ) -> None:
-        dropout = check_dropout(dropout)
-        ids = dictionary.bind(segmenter) if dictionary is not None else None
-        self._to_ids = ids is not None
-        self._fresh, self._drops = segmenter._fresh, dropout > 0
-        self._streams = _core.Streams(
-            segmenter._merges,
-            ids,
-            dropout,
-            _split(split),
-            segmenter._divide,
-            memory,
-            check_number("the number of threads", threads, 1025) or 1,
+        self._segmenter, self._dropout = segmenter, read_dropout(dropout)
+        self._ids = dictionary.bind(segmenter) if dictionary is not None else None
+        self._to_ids = self._ids is not None
+        self._fresh, self._drops = segmenter._fresh, may_drop(self._dropout)
+        self._split, self._memory = _split(split), memory
+        self._threads = check_number("the number of threads", threads, 1025) or 1
+        self._made = self._make(segmenter._rates(self._dropout))
+
+    def _make(self, rates: _core.AnyDropout) -> tuple[_core.AnyDropout, _core.Streams]:
+        segmenter = self._segmenter
+        return rates, _core.Streams(
+            segmenter._merges, self._ids, rates, self._split, segmenter._divide, self._memory, self._threads
         )
+
+    def _streams(self, epoch: int) -> _core.Streams:
+        """What remembers words, made anew when a rule has other rates in this epoch."""
+        if isinstance(self._dropout, Rule):
+            rates = self._segmenter._rates(self._dropout, epoch)
+            if rates != self._made[0]:
+                self._made = self._make(rates)
+        return self._made[1]
 
     def text(
         self, block: bytes, seed: int | None = None, *, epoch: int = 0, side: int = 0, first_line: int = 0
@@ -286,7 +316,7 @@ class Stream:
         if self._to_ids:
             raise InputError("this stream has a dictionary and gives ids; for text, make one without")
         try:
-            return self._streams.text(block, self._key(seed, epoch, side, first_line))
+            return self._streams(epoch).text(block, self._key(seed, epoch, side, first_line))
         except _core.InvalidText as error:
             raise invalid_line(error, first_line) from None
 
@@ -297,7 +327,7 @@ class Stream:
         if not self._to_ids:
             raise InputError("ids need a dictionary: segmenter.stream(dictionary=...)")
         try:
-            return self._streams.ids(block, self._key(seed, epoch, side, first_line))
+            return self._streams(epoch).ids(block, self._key(seed, epoch, side, first_line))
         except _core.InvalidText as error:
             raise invalid_line(error, first_line) from None
 
@@ -357,5 +387,7 @@ def _isolate(word: str, exactly: re.Pattern[str], within: re.Pattern[str], group
     return [segment for segment in [*segments, (ending or "").strip("\r\n ")] if segment]
 
 
-def _rebuild(codes: Codes, vocabulary: frozenset[str] | None, glossaries: tuple[str, ...], separator: str) -> Segmenter:
-    return Segmenter(codes, vocabulary=vocabulary, glossaries=glossaries, separator=separator)
+def _rebuild(
+    codes: Codes, vocabulary: frozenset[str] | None, glossaries: tuple[str, ...], separator: str, folder: Path | None
+) -> Segmenter:
+    return Segmenter(codes, vocabulary=vocabulary, glossaries=glossaries, separator=separator, folder=folder)

@@ -20,6 +20,7 @@ from . import _core
 from .corpus import MEMORY, Corpus, Eos, Sampler, _after, of_text
 from .dictionary import Dictionary
 from .errors import InputError
+from .rules import Dropout, Rule, read_dropout
 from .segmenter import Segmenter
 from .tokenizer_segmenter import TokenizerSegmenter
 from .tokenizers import BESIDE, token_of
@@ -48,7 +49,7 @@ class TokenizerCorpus(Corpus):
         self,
         segmenter: Segmenter | None = None,
         dictionary: Dictionary | None = None,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         *,
         eos: Eos = "dictionary",
         memory: int = MEMORY,
@@ -65,12 +66,24 @@ class TokenizerCorpus(Corpus):
         words = self.segmenter.words
         before, after = (words.before, words.after) if self._add_special_tokens else ([], [])
         frame = before, [*after, *_after(eos, None)]
-        core = self._dropout_sampler(
-            self.segmenter, self.segmenter.dictionary, self._parts(dropout), dropout, frame, memory, threads
+        given = self._read_dropout(dropout, self.segmenter)
+        return Sampler.of_rule(
+            lambda rates: self._dropout_sampler(
+                self.segmenter, self.segmenter.dictionary, self._parts(rates), rates, frame, memory, threads
+            ),
+            self.segmenter,
+            given,
+            len(self),
+            (_rebuild_sampler, (self, given, eos, memory, threads)),
         )
-        return Sampler(core, len(self), (_rebuild_sampler, (self, dropout, eos, memory, threads)))
 
-    def _parts(self, dropout: float) -> dict[int, _core.Parts]:
+    def _read_dropout(self, dropout: Dropout, segmenter: Segmenter) -> float | Rule:
+        given = read_dropout(dropout)
+        if isinstance(given, Rule) and given.needs_counts:
+            raise InputError(f"{given}: the merges of a tokenizer are not counted; take a rule by rank, or a file")
+        return given
+
+    def _parts(self, dropout: _core.AnyDropout) -> dict[int, _core.Parts]:
         """Words that are one token without dropout, whatever the merges: that token, or what merges start from."""
         beside = np.flatnonzero(self._types == ord(BESIDE))
         numbers = np.searchsorted(self._type_ends, beside, side="right") - 1
@@ -85,5 +98,5 @@ def _rebuild(path: Path, segmenter: TokenizerSegmenter, add_special_tokens: bool
     return of_text(TokenizerCorpus(path, segmenter, add_special_tokens=add_special_tokens), digest)
 
 
-def _rebuild_sampler(corpus: TokenizerCorpus, dropout: float, eos: Eos, memory: int, threads: int) -> Sampler:
+def _rebuild_sampler(corpus: TokenizerCorpus, dropout: Dropout, eos: Eos, memory: int, threads: int) -> Sampler:
     return corpus.sampler(dropout=dropout, eos=eos, memory=memory, threads=threads)

@@ -21,8 +21,9 @@ from typing import Any, NoReturn
 from . import _core
 from .codes import Codes
 from .dictionary import Dictionary
-from .errors import InputError, check_dropout
+from .errors import InputError
 from .keys import FreshKeys, make_key
+from .rules import Dropout
 from .segmenter import Segmenter, Split, Stream
 from .tokenizers import BESIDE, Atoms, Words, character, read, token_of
 from .tokenizers import Split as Word
@@ -46,6 +47,8 @@ class TokenizerSegmenter(Segmenter):
         self._divide = None
         self._fresh = FreshKeys()
         self._lines = {}
+        self._rates_of = {}
+        self.folder = None
         self._merges = _core.Merges(
             [(character(left), character(right)) for left, right in bpe.merges],
             _core.End.NONE,
@@ -78,7 +81,7 @@ class TokenizerSegmenter(Segmenter):
     def segment(
         self,
         line: str,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         seed: int | None = None,
         *,
         epoch: int = 0,
@@ -101,7 +104,7 @@ class TokenizerSegmenter(Segmenter):
     def ids(
         self,
         text: str,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         seed: int | None = None,
         *,
         epoch: int = 0,
@@ -110,16 +113,16 @@ class TokenizerSegmenter(Segmenter):
         add_special_tokens: bool = True,
     ) -> list[int]:
         """The ids of a text: at p = 0 those of tokenizer.encode(text)."""
-        dropout = check_dropout(dropout)
-        key = self._key(dropout, seed, epoch, side, sentence)
-        line = " ".join(self._line(self.words.split(text), dropout))
-        ids = [token_of(piece) for piece in self._draw(line, dropout, key, "spaces")]
+        rates = self._rates(dropout, epoch)
+        key = self._key(rates, seed, epoch, side, sentence)
+        line = " ".join(self._line(self.words.split(text), rates))
+        ids = [token_of(piece) for piece in self._draw(line, rates, key, "spaces")]
         return [*self.words.before, *ids, *self.words.after] if add_special_tokens else ids
 
     def encode(
         self,
         text: str,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         seed: int | None = None,
         *,
         epoch: int = 0,
@@ -128,8 +131,8 @@ class TokenizerSegmenter(Segmenter):
         add_special_tokens: bool = True,
     ) -> Any:
         """A tokenizers.Encoding: ids, tokens, offsets in the text, words and masks. ids() alone is faster."""
-        dropout = check_dropout(dropout)
-        key = self._key(dropout, seed, epoch, side, sentence)
+        rates = self._rates(dropout, epoch)
+        key = self._key(rates, seed, epoch, side, sentence)
 
         def tokens(splits: list[Word]) -> list[list[Token]]:
             found, position = [], 0
@@ -137,7 +140,7 @@ class TokenizerSegmenter(Segmenter):
                 if split.added is not None:
                     position += 1
                     continue
-                whole = self.words.whole(split.text) if dropout == 0 else None
+                whole = self.words.whole(split.text) if rates == 0 else None
                 if whole is not None:
                     found.append([(whole, 0, len(split.text.encode()))])
                     position += 1
@@ -145,7 +148,7 @@ class TokenizerSegmenter(Segmenter):
                 found.append([])
                 begin = 0
                 for unit in self.words.units(split.text):
-                    pieces = _core.draw(self._merges, _core.Word(unit.text, []), dropout, key, position)
+                    pieces = _core.draw(self._merges, _core.Word(unit.text, []), rates, key, position)
                     found[-1] += self._spans([token_of(piece) for piece in pieces], unit, begin)
                     begin = found[-1][-1][2]
                     position += 1
@@ -153,9 +156,9 @@ class TokenizerSegmenter(Segmenter):
 
         return self.words.encode(text, tokens, add_special_tokens)
 
-    def distribution(self, word: str, dropout: float, *, limit: int = 1 << 20) -> dict[tuple[str, ...], float]:
+    def distribution(self, word: str, dropout: Dropout, *, limit: int = 1 << 20) -> dict[tuple[str, ...], float]:
         """Every segmentation of a text that is one word with its exact probability, the most probable first."""
-        if check_dropout(dropout) == 0:
+        if self._rates(dropout) == 0:
             split, _ = self._one(word)
             whole = self.words.whole(split.text) if split.added is None else None
             if whole is not None:
@@ -193,7 +196,7 @@ class TokenizerSegmenter(Segmenter):
         made = "\n".join(" ".join(self._line(self.words.split(line), None)) for line in lines)
         return (made + "\n" if ended else made).encode()
 
-    def _line(self, splits: list[Word], dropout: float | None) -> Iterator[str]:
+    def _line(self, splits: list[Word], dropout: _core.AnyDropout | None) -> Iterator[str]:
         """The words of a text for the core; with dropout None, such that a corpus can draw them with any dropout.
 
         A word that the model knows without its merges (ignore_merges) is one token at p = 0. With dropout, its merges

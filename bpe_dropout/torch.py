@@ -35,10 +35,11 @@ from .data.folder import DataFolder
 from .data.pairs import PairSide, Samples, Sides, Tokens
 from .data.texts import Text
 from .dictionary import Dictionary
-from .errors import InputError, check_dropout, check_number
+from .errors import InputError, check_number
 from .methods import method_of
 from .methods.bpe import METHOD as BPE
 from .methods.bpe import BpeModel, BpeText, read_segmenter
+from .rules import Dropout, read_dropout
 from .segmenter import Segmenter
 
 T = TypeVar("T")
@@ -172,7 +173,7 @@ class Pairs(Resegmented[Batch]):
         *,
         codes: Both[CodesLike] | None = None,
         dictionaries: Both[DictionaryLike] | None = None,
-        dropout: Both[float] = 0.0,
+        dropout: Both[Dropout] = 0.0,
         seed: int = 1,
         memory: int = MEMORY,
         threads: int = 1,
@@ -188,7 +189,7 @@ class Pairs(Resegmented[Batch]):
         *,
         source_lang: str | None = None,
         target_lang: str | None = None,
-        dropout: Both[float] = 0.0,
+        dropout: Both[Dropout] = 0.0,
         seed: int = 1,
         memory: int = MEMORY,
         threads: int = 1,
@@ -201,8 +202,7 @@ class Pairs(Resegmented[Batch]):
                 raise InputError(f"{folder} is not for BPE: make the texts with their method, and Pairs of the texts")
             model = BPE.load(BPE.file_of(found.path, language), role, language)
             dictionary = Dictionary.load(found.dictionary(language))
-            p = check_dropout(p)
-            texts.append(BpeText(found.text(split, language), model, dictionary, p, memory, threads))
+            texts.append(BpeText(found.text(split, language), model, dictionary, read_dropout(p), memory, threads))
         return cls(*texts, seed=seed)
 
     def collate(self, drawn: Drawn) -> Batch:
@@ -229,7 +229,7 @@ class Sentences(Resegmented[TextBatch]):
         *,
         codes: CodesLike | None = None,
         dictionary: DictionaryLike | None = None,
-        dropout: float = 0.0,
+        dropout: Dropout = 0.0,
         seed: int = 1,
         memory: int = MEMORY,
         threads: int = 1,
@@ -393,7 +393,7 @@ def text_of(
     text: str | Path | Text,
     codes: CodesLike | None,
     dictionary: DictionaryLike | None,
-    dropout: float,
+    dropout: Dropout,
     memory: int,
     threads: int,
 ) -> Text:
@@ -406,7 +406,7 @@ def text_of(
         raise InputError(f"{text}: say what segments it (codes), and which ids pieces have (dictionary)")
     segmenter = codes if isinstance(codes, Segmenter) else read_segmenter(Path(codes))
     found = dictionary if isinstance(dictionary, Dictionary) else Dictionary.load(dictionary)
-    return BpeText(Path(text), BpeModel(segmenter), found, check_dropout(dropout), memory, threads)
+    return BpeText(Path(text), BpeModel(segmenter), found, read_dropout(dropout), memory, threads)
 
 
 def check_symbols(text: Text) -> int:

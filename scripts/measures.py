@@ -24,11 +24,12 @@ class Measure:
     model: bool = False  # needs the averaged checkpoint, and not only the text
 
     def takes(self, plan: Plan) -> bool:
-        methods = {"a run": True, BPE: plan.method.kind == "bpe", DROPOUT: plan.method.drops}
+        one_p = plan.method.drops and not plan.method.options  # and no rule
+        methods = {"a run": True, BPE: plan.method.kind == "bpe", DROPOUT: one_p}
         return methods[self.of]
 
 
-BPE, DROPOUT = "a run with BPE", "a run with BPE-dropout"
+BPE, DROPOUT = "a run with BPE", "a run with BPE-dropout, one p for all merges"
 MEASURES = {
     "datasets": Measure("how many pairs its text has"),
     "merges": Measure("its merge tables", of=BPE),

@@ -33,7 +33,7 @@ Tokens& Tokens::operator=(const Tokens& other) {
   return *this;
 }
 
-void Tokens::merge(const Merges& merges, std::size_t before) { merge_here(merges, before); }
+void Tokens::merge(const Merges& merges, std::size_t before) { apply(merges, candidate(before) & kPositionMask); }
 
 void Tokens::merge_best(const Merges& merges) { merge_best_here(merges); }
 
@@ -44,8 +44,9 @@ void Tokens::save(const Merges& merges, const Dropout& dropout, std::vector<u32>
   out.push_back(0);
   out.insert(out.end(), symbols_, symbols_ + size_);
   out.insert(out.end(), keys_, keys_ + size_);
-  for (double likely = 1; candidates_ && likely >= kLikely && !dropout.never(); likely *= 1 - dropout.p()) {
+  for (double likely = 1; candidates_ && likely >= kLikely && !dropout.never();) {
     const u32 key = least_from(0), i = key & kPositionMask;
+    likely *= 1 - dropout.p(rank_of(key));
     apply(merges, i);
     for (const u32 number : {key, keys_[i], i > 0 ? keys_[links_.previous[i]] : kNone, static_cast<u32>(candidates_)}) {
       out.push_back(number);
@@ -54,7 +55,8 @@ void Tokens::save(const Merges& merges, const Dropout& dropout, std::vector<u32>
   }
 }
 
-void Tokens::run_from(const u32* saved, const Merges& merges, const Dropout& dropout, Decoder& decoder) {
+template <class D>
+void Tokens::run_on_from(const u32* saved, const Merges& merges, const D& dropout, Decoder& decoder) {
   size_ = saved[0] >> 16;
   candidates_ = saved[0] & 0xFFFF;
   std::copy_n(saved + 2, size_, symbols_);
@@ -62,7 +64,7 @@ void Tokens::run_from(const u32* saved, const Merges& merges, const Dropout& dro
   std::copy_n(saved + 2 + size_, size_, keys_);
   link();
   const u32* step = saved + 2 + 2 * size_;
-  for (u32 left = saved[1]; left > 0 && decoder.first_survives(dropout); --left) {
+  for (u32 left = saved[1]; left > 0 && decoder.first_survives(dropout.fraction_of(rank_of(step[0]))); --left) {
     const u32 i = step[0] & kPositionMask;
     keys_[join(merges, step[0], i)] = kNone;
     keys_[i] = step[1];
@@ -70,7 +72,12 @@ void Tokens::run_from(const u32* saved, const Merges& merges, const Dropout& dro
     candidates_ = step[3];
     step += 4;
   }
-  run(merges, dropout, &decoder);
+  run_on(merges, dropout, &decoder);
+}
+
+void Tokens::run_from(const u32* saved, const Merges& merges, const Dropout& dropout, Decoder& decoder) {
+  if (const Rates* const rates = dropout.rates()) return run_on_from(saved, merges, *rates, decoder);
+  run_on_from(saved, merges, dropout, decoder);
 }
 
 namespace {
@@ -90,16 +97,23 @@ std::atomic<bool> with_avx2{has_avx2()};
 bool uses_avx2() { return with_avx2; }
 void use_avx2(bool use) { with_avx2 = use && has_avx2(); }
 
+template <class D>
 #ifdef __x86_64__
 __attribute__((target("avx2,bmi2")))
 #endif
-void Tokens::run_avx2(const Merges& merges, const Dropout& dropout, Decoder* decoder) {
+void Tokens::run_avx2(const Merges& merges, const D& dropout, Decoder* decoder) {
+  run_here(merges, dropout, decoder);
+}
+
+template <class D>
+void Tokens::run_on(const Merges& merges, const D& dropout, Decoder* decoder) {
+  if (with_avx2.load(std::memory_order_relaxed)) return run_avx2(merges, dropout, decoder);
   run_here(merges, dropout, decoder);
 }
 
 void Tokens::run(const Merges& merges, const Dropout& dropout, Decoder* decoder) {
-  if (with_avx2.load(std::memory_order_relaxed)) return run_avx2(merges, dropout, decoder);
-  run_here(merges, dropout, decoder);
+  if (const Rates* const rates = dropout.rates()) return run_on(merges, *rates, decoder);
+  run_on(merges, dropout, decoder);
 }
 
 LongTokens::LongTokens(const Merges& merges, std::vector<Symbol>& symbols)
@@ -182,15 +196,22 @@ void LongTokens::merge_best(const Merges& merges) {
   }
 }
 
+std::size_t LongTokens::dropped(const Dropout& dropout, Decoder& decoder) const {
+  const Rates* const rates = dropout.rates();
+  if (!rates) return decoder.dropped(dropout, candidates_);
+  std::size_t k = 0;
+  return decoder.dropped_by_rate(candidates_, [&] { return rates->fraction_of(candidate(k++) >> 32); });
+}
+
 void LongTokens::run(const Merges& merges, const Dropout& dropout, Decoder* decoder) {
   while (candidates_) {
     if (dropout.never()) {
       merge_best(merges);
       continue;
     }
-    const std::size_t dropped = decoder->dropped(dropout, candidates_);
-    if (dropped == candidates_) break;
-    apply(merges, static_cast<u32>(candidate(dropped)));
+    const std::size_t before = dropped(dropout, *decoder);
+    if (before == candidates_) break;
+    apply(merges, static_cast<u32>(candidate(before)));
   }
   std::size_t size = 0;
   for (std::size_t i = 0; i < symbols_.size(); i = next_[i]) symbols_[size++] = symbols_[i];
@@ -239,8 +260,8 @@ using Weighted = std::map<std::vector<Piece>, double>;
 // done(pieces, probability) for each state, with the probability that the word stays there; the same
 // pieces may come more than once.
 template <class F>
-void for_each_state(const Merges& merges, std::string_view text, bool last, double p, std::size_t most,
-                    std::size_t& states, F&& done) {
+void for_each_state(const Merges& merges, std::string_view text, bool last, const Dropout& dropout,
+                    std::size_t most, std::size_t& states, F&& done) {
   std::vector<Symbol> start;
   merges.start(text, start);
   const std::size_t size = start.size();
@@ -277,6 +298,7 @@ void for_each_state(const Merges& merges, std::string_view text, bool last, doub
       double left = probability;  // that all candidates so far were dropped
       for (const auto& [rank, t] : candidates) {
         if (left == 0) break;
+        const double p = dropout.p(static_cast<std::size_t>(rank));
         span[begins[t] * (size + 1) + begins[t + 2]] = merges.result(rank);
         next.emplace_back(gone | u64{1} << (begins[t + 1] - 1), left * (1 - p));
         left *= p;
@@ -302,11 +324,11 @@ void for_each_state(const Merges& merges, std::string_view text, bool last, doub
 
 }  // namespace
 
-std::vector<Outcome> distribution(const Merges& merges, const Word& word, double p, std::size_t most) {
-  if (p <= 0 || p >= 1) {  // one segmentation, however long the word
+std::vector<Outcome> distribution(const Merges& merges, const Word& word, const Dropout& dropout, std::size_t most) {
+  if (dropout.never() || dropout.always()) {  // one segmentation, however long the word
     Scratch scratch;
     Decoder decoder({}, 0, 0);
-    draw(merges, word, Dropout(p), &decoder, scratch);
+    draw(merges, word, dropout, &decoder, scratch);
     return {{scratch.pieces, 1.0}};
   }
   Weighted all{{{}, 1.0}};
@@ -317,7 +339,7 @@ std::vector<Outcome> distribution(const Merges& merges, const Word& word, double
     if (const auto piece = whole(word, part)) {
       of_part[{*piece}] = 1.0;
     } else {
-      for_each_state(merges, part_text(word, part), part + 1 == parts, p, most, states,
+      for_each_state(merges, part_text(word, part), part + 1 == parts, dropout, most, states,
                      [&](const std::vector<Piece>& pieces, double probability) { of_part[pieces] += probability; });
     }
     if (all.size() * of_part.size() > most) {
@@ -338,9 +360,11 @@ std::vector<Outcome> distribution(const Merges& merges, const Word& word, double
   return outcomes;
 }
 
-double expected_length(const Merges& merges, const Word& word, double p, std::size_t most) {
+double expected_length(const Merges& merges, const Word& word, const Dropout& dropout, std::size_t most) {
   double length = 0;
-  if (p <= 0 || p >= 1) return static_cast<double>(distribution(merges, word, p, most)[0].pieces.size());
+  if (dropout.never() || dropout.always()) {
+    return static_cast<double>(distribution(merges, word, dropout, most)[0].pieces.size());
+  }
   std::size_t states = 0;
   const std::size_t parts = part_count(word);
   for (std::size_t part = 0; part < parts; ++part) {
@@ -348,7 +372,7 @@ double expected_length(const Merges& merges, const Word& word, double p, std::si
       length += 1;
       continue;
     }
-    for_each_state(merges, part_text(word, part), part + 1 == parts, p, most, states,
+    for_each_state(merges, part_text(word, part), part + 1 == parts, dropout, most, states,
                    [&](const std::vector<Piece>& pieces, double probability) {
                      length += probability * static_cast<double>(pieces.size());
                    });

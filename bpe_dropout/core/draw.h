@@ -3,8 +3,9 @@
 // A merge is an occurrence: two adjacent symbols at a position. At each step every candidate is
 // dropped with probability p, and the survivor of highest priority (of equal priority, the
 // leftmost) is applied. Walking the candidates in that order and stopping at the first survivor is
-// the same thing, and needs one decision a step. With p = 0 the rule is that of the merges: all
-// occurrences of the best pair at once, as in subword-nmt, or one after the other, as in Hugging Face's.
+// the same thing, and needs one decision a step. Where each merge has a rate of its own, the same holds with these
+// rates. With p = 0 the rule is that of the merges: all occurrences of the best pair at once, as in subword-nmt, or
+// one after the other, as in Hugging Face's.
 #pragma once
 
 #include <cstring>
@@ -40,6 +41,11 @@ class Tokens {
   std::size_t candidates() const { return candidates_; }
   // Applies the candidate that has `before` others ahead of it in priority.
   void merge(const Merges& merges, std::size_t before);
+  // The candidate that comes after the one with this key in priority; after kNone, the first. The key of a candidate
+  // has its rank.
+  static constexpr u32 kNone = 0xFFFFFFFF;  // no merge
+  u32 next_candidate(u32 key) const { return least_from(key + 1); }
+  static std::size_t rank_of(u32 key) { return key >> kPositionBits; }
   // A step of plain BPE: all occurrences of the best pair that do not overlap, from the left, or only the first.
   void merge_best(const Merges& merges);
   // Algorithm 1, to its end. `decoder` may be null if p is 0.
@@ -63,7 +69,6 @@ class Tokens {
   static constexpr std::size_t kAtOnce = 8;
   static constexpr int kPositionBits = 7;
   static constexpr u32 kPositionMask = (1 << kPositionBits) - 1;
-  static constexpr u32 kNone = 0xFFFFFFFF;  // no merge
   static constexpr std::size_t padded(std::size_t size) { return (size + kAtOnce - 1) / kAtOnce * kAtOnce; }
 
   void link();
@@ -115,10 +120,24 @@ class Tokens {
     }
     if (i > 0) set(merges, links_.previous[i], i);
   }
-  BPE_HERE void merge_here(const Merges& merges, std::size_t before) {
+  // The key of the candidate that has `before` others ahead of it.
+  BPE_HERE u32 candidate(std::size_t before) const {
     u32 key = least_from(0);
     for (; before > 0; --before) key = least_from(key + 1);
-    apply(merges, key & kPositionMask);
+    return key;
+  }
+  // The key of the candidate that Algorithm 1 applies next; kNone if all are dropped.
+  BPE_HERE u32 survivor(const Dropout& dropout, Decoder& decoder) const {
+    const std::size_t dropped = decoder.dropped(dropout, candidates_);
+    return dropped == candidates_ ? kNone : candidate(dropped);
+  }
+  BPE_HERE u32 survivor(const Rates& rates, Decoder& decoder) const {
+    u32 key = kNone;
+    const std::size_t dropped = decoder.dropped_by_rate(candidates_, [&] {
+      key = least_from(key + 1);
+      return rates.fraction_of(rank_of(key));
+    });
+    return dropped == candidates_ ? kNone : key;
   }
   BPE_HERE void merge_best_here(const Merges& merges) {
     const u32 best = least_from(0), rank = best >> kPositionBits;
@@ -127,18 +146,25 @@ class Tokens {
       if (keys_[i] >> kPositionBits == rank) apply(merges, i);
     }
   }
-  BPE_HERE void run_here(const Merges& merges, const Dropout& dropout, Decoder* decoder) {
+  // D: Dropout, where all merges have the same p, or Rates.
+  template <class D>
+  BPE_HERE void run_here(const Merges& merges, const D& dropout, Decoder* decoder) {
     while (candidates_) {
       if (dropout.never()) {
         merge_best_here(merges);
         continue;
       }
-      const std::size_t dropped = decoder->dropped(dropout, candidates_);
-      if (dropped == candidates_) break;
-      merge_here(merges, dropped);
+      const u32 key = survivor(dropout, *decoder);
+      if (key == kNone) break;
+      apply(merges, key & kPositionMask);
     }
   }
-  void run_avx2(const Merges& merges, const Dropout& dropout, Decoder* decoder);
+  template <class D>
+  void run_avx2(const Merges& merges, const D& dropout, Decoder* decoder);
+  template <class D>
+  void run_on(const Merges& merges, const D& dropout, Decoder* decoder);
+  template <class D>
+  void run_on_from(const u32* saved, const Merges& merges, const D& dropout, Decoder& decoder);
 
   // The position of the next token (of the last: size_), and of the one before (of the first: never read).
   struct Links {
@@ -166,6 +192,7 @@ class LongTokens {
   static u64 key(Rank rank, std::size_t i) { return static_cast<u64>(rank) << 32 | i; }
 
   u64 candidate(std::size_t k) const;
+  std::size_t dropped(const Dropout& dropout, Decoder& decoder) const;
   std::size_t block_of(u64 key) const;  // the last block that begins at or before `key`, or the first
   void insert(u64 key);
   void erase(u64 key);
@@ -215,9 +242,9 @@ struct Outcome {
 
 // Every segmentation of `word` with its probability. Throws TooManyStates if more than `most`
 // states of Algorithm 1 can be reached.
-std::vector<Outcome> distribution(const Merges& merges, const Word& word, double p, std::size_t most);
+std::vector<Outcome> distribution(const Merges& merges, const Word& word, const Dropout& dropout, std::size_t most);
 
 // The mean number of pieces; throws as distribution() does.
-double expected_length(const Merges& merges, const Word& word, double p, std::size_t most);
+double expected_length(const Merges& merges, const Word& word, const Dropout& dropout, std::size_t most);
 
 }  // namespace bpe

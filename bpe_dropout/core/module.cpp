@@ -83,24 +83,29 @@ struct PyWord {
   std::vector<Part> parts;
 };
 
-py::list draw_pieces(const Merges& merges, const PyWord& word, double p, const Key& key, u64 position) {
+py::list draw_pieces(const Merges& merges, const PyWord& word, const Dropout& dropout, const Key& key, u64 position) {
   Scratch scratch;
   Decoder decoder(key, position, key.first(position));
-  draw(merges, word.word(), Dropout(p), &decoder, scratch);
+  draw(merges, word.word(), dropout, &decoder, scratch);
   return piece_strings(merges, word.word(), scratch.pieces);
 }
 
 // Segments lines one by one. Words are remembered, and each piece is made a string of Python once.
 class Lines {
  public:
-  Lines(std::shared_ptr<const Merges> merges, double p, Split split, const py::object& divide, std::size_t memory)
-      : merges_(merges), p_(p), split_(split), divide_(divide), stream_(merges, nullptr, p, split, to_divide(divide), memory) {
+  Lines(std::shared_ptr<const Merges> merges, const Dropout& dropout, Split split, const py::object& divide,
+        std::size_t memory)
+      : merges_(merges),
+        dropout_(dropout),
+        split_(split),
+        divide_(divide),
+        stream_(merges, nullptr, dropout, split, to_divide(divide), memory) {
     strings_.resize(merges->known_pieces());
   }
 
   py::list segment(const py::str& line, const Key& key) {
     // A glossary is Python's, and may let another thread in, or call this itself: that one gets a stream of its own.
-    if (busy_) return Lines(merges_, p_, split_, divide_, 0).segment(line, key);
+    if (busy_) return Lines(merges_, dropout_, split_, divide_, 0).segment(line, key);
     const Busy busy(busy_);
     py::ssize_t size = 0;
     const char* const text = PyUnicode_AsUTF8AndSize(line.ptr(), &size);
@@ -130,7 +135,7 @@ class Lines {
   }
 
   std::shared_ptr<const Merges> merges_;
-  double p_;
+  Dropout dropout_;
   Split split_;
   py::object divide_;
   Stream stream_;
@@ -138,9 +143,9 @@ class Lines {
   bool busy_ = false;
 };
 
-py::list distribution_of(const Merges& merges, const PyWord& word, double p, std::size_t most) {
+py::list distribution_of(const Merges& merges, const PyWord& word, const Dropout& dropout, std::size_t most) {
   py::list outcomes;
-  for (const auto& [pieces, probability] : distribution(merges, word.word(), p, most)) {
+  for (const auto& [pieces, probability] : distribution(merges, word.word(), dropout, most)) {
     outcomes.append(py::make_tuple(py::tuple(piece_strings(merges, word.word(), pieces)), probability));
   }
   return outcomes;
@@ -149,8 +154,7 @@ py::list distribution_of(const Merges& merges, const PyWord& word, double p, std
 // The mean number of pieces of each word: exact for the first `exact` of them, as far as they have no more
 // than `most` states, and the mean of `draws` for the others. Also, which are exact.
 py::tuple expected_lengths(const Merges& merges, const std::vector<PyWord>& words, std::size_t exact,
-                           const Array<u64>& draws, double p, std::size_t most, std::size_t threads) {
-  const Dropout dropout(p);
+                           const Array<u64>& draws, const Dropout& dropout, std::size_t most, std::size_t threads) {
   std::vector<double> lengths(words.size());
   std::vector<u8> is_exact(words.size());
   const u64* const how_many = draws.data();
@@ -160,9 +164,9 @@ py::tuple expected_lengths(const Merges& merges, const std::vector<PyWord>& word
       Scratch scratch;
       for (std::size_t i = thread; i < words.size(); i += threads) {
         const Word word = words[i].word();
-        if (i < exact || p <= 0 || p >= 1) {
+        if (i < exact || dropout.never() || dropout.always()) {
           try {
-            lengths[i] = expected_length(merges, word, p, most);
+            lengths[i] = expected_length(merges, word, dropout, most);
             is_exact[i] = 1;
             continue;
           } catch (const TooManyStates&) {
@@ -183,11 +187,11 @@ py::tuple expected_lengths(const Merges& merges, const std::vector<PyWord>& word
 }
 
 // What a table of `word` answers, and what draw() answers, to the same numbers.
-py::list table_of(const Merges& merges, const PyWord& word, double p, double finest) {
+py::list table_of(const Merges& merges, const PyWord& word, const Dropout& dropout, double finest) {
   Tables tables(std::size_t{1} << 30);
   auto shelf = tables.shelves(1)[0];
   Scratch scratch;
-  const auto ref = tables.add(shelf, merges, word.word(), Dropout(p), finest, 0, piece_itself, scratch);
+  const auto ref = tables.add(shelf, merges, word.word(), dropout, finest, 0, piece_itself, scratch);
   py::list outcomes;
   if (!ref) return outcomes;
   for (const auto& [pieces, probability] : tables.probabilities(ref)) {
@@ -196,11 +200,10 @@ py::list table_of(const Merges& merges, const PyWord& word, double p, double fin
   return outcomes;
 }
 
-py::tuple table_against_draw(const Merges& merges, const PyWord& word, double p, double finest, u64 seed,
+py::tuple table_against_draw(const Merges& merges, const PyWord& word, const Dropout& dropout, double finest, u64 seed,
                              std::size_t draws) {
   Tables tables(std::size_t{1} << 30);
   auto shelf = tables.shelves(1)[0];
-  const Dropout dropout(p);
   Scratch scratch;
   const auto ref = tables.add(shelf, merges, word.word(), dropout, finest, 0, piece_itself, scratch);
   std::size_t answered = 0, differing = 0;
@@ -356,8 +359,8 @@ using HeldList = Held<ListSampler>;
 
 HeldDropout make_dropout_sampler(const PyCorpus& corpus, const Array<u64>& counts,
                                  std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids,
-                                 const std::unordered_map<u32, PyParts>& parts, double p, std::size_t memory,
-                                 int threads, const std::vector<std::int32_t>& before,
+                                 const std::unordered_map<u32, PyParts>& parts, const Dropout& dropout,
+                                 std::size_t memory, int threads, const std::vector<std::int32_t>& before,
                                  const std::vector<std::int32_t>& after) {
   DropoutSampler::Parts divided;
   for (const auto& [type, given] : parts) divided[type] = to_parts(given);
@@ -365,7 +368,7 @@ HeldDropout make_dropout_sampler(const PyCorpus& corpus, const Array<u64>& count
   const Corpus seen = corpus.corpus();
   const u64* const how_often = counts.data();
   py::gil_scoped_release unlock;
-  held.sampler = std::make_unique<DropoutSampler>(seen, std::move(merges), std::move(ids), std::move(divided), p,
+  held.sampler = std::make_unique<DropoutSampler>(seen, std::move(merges), std::move(ids), std::move(divided), dropout,
                                                   how_often, memory, threads, Frame{before, after});
   return held;
 }
@@ -421,6 +424,13 @@ PYBIND11_MODULE(_core, m) {
     return ListSampler::choose(cumulated.data(), cumulated.data() + cumulated.size(), key.first(position));
   });
 
+  // A number, or a rate for each merge. Where a dropout is expected, a number will do.
+  py::class_<Dropout>(m, "Dropout")
+      .def(py::init<double>())
+      .def(py::init([](std::vector<double> rates) { return Dropout::of(std::move(rates)); }));
+  py::implicitly_convertible<py::float_, Dropout>();
+  py::implicitly_convertible<py::int_, Dropout>();
+
   py::enum_<End>(m, "End").value("SUFFIX", End::kSuffix).value("SYMBOL", End::kSymbol).value("NONE", End::kNone);
   py::class_<Merges, std::shared_ptr<Merges>>(m, "Merges")
       .def(py::init<const std::vector<std::pair<std::string, std::string>>&, End, std::string,
@@ -440,13 +450,13 @@ PYBIND11_MODULE(_core, m) {
   m.def("table_against_draw", &table_against_draw);
 
   py::class_<Lines>(m, "Lines")
-      .def(py::init([](std::shared_ptr<Merges> merges, double p, Split split, const py::object& divide,
-                       std::size_t memory) { return std::make_unique<Lines>(merges, p, split, divide, memory); }))
+      .def(py::init([](std::shared_ptr<Merges> merges, const Dropout& dropout, Split split, const py::object& divide,
+                       std::size_t memory) { return std::make_unique<Lines>(merges, dropout, split, divide, memory); }))
       .def("segment", &Lines::segment);
   py::class_<Streams>(m, "Streams")
-      .def(py::init([](std::shared_ptr<Merges> merges, std::shared_ptr<Ids> ids, double p, Split split,
+      .def(py::init([](std::shared_ptr<Merges> merges, std::shared_ptr<Ids> ids, const Dropout& dropout, Split split,
                        const py::object& divide, std::size_t memory, std::size_t threads) {
-        return std::make_unique<Streams>(merges, ids, p, split, to_divide(divide), memory, threads);
+        return std::make_unique<Streams>(merges, ids, dropout, split, to_divide(divide), memory, threads);
       }))
       .def("text",
            [](Streams& streams, const py::bytes& text, const Key& key) {

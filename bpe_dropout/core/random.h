@@ -16,6 +16,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace bpe {
@@ -55,32 +57,70 @@ struct Key {
   u64 first(u64 position) const { return block(0, position / 4)[position % 4]; }
 };
 
-// The probability that the first k + 1 candidates are all dropped, p^(k+1), as a fraction of 2^64.
+// Probabilities as fractions of 2^64. 1 itself, which no such fraction is, has a number of its own.
+constexpr u64 kAll = ~u64{0};
+inline u64 fraction(double p) { return p >= 1 ? kAll : p <= 0 ? 0 : static_cast<u64>(std::ldexp(p, 64)); }
+// A part of a range; and of a part of it.
+inline u64 part_of(u64 range, u64 part) { return part == kAll ? range : mulhi(range, part); }
+inline u64 part_of_part(u64 part, u64 other) { return part == kAll ? other : part_of(part, other); }
+
+// Beyond so many dropped candidates in a row the count starts anew: dropping has no memory.
+constexpr std::size_t kRound = 4096;
+
+// A rate for each merge, by its rank: the probability that it is dropped.
+class Rates {
+ public:
+  explicit Rates(std::vector<double> rates) : rates_(std::move(rates)) {
+    for (const double rate : rates_) fractions_.push_back(fraction(rate));
+  }
+  static constexpr bool never() { return false; }
+  double p(std::size_t rank) const { return rates_[rank]; }
+  u64 fraction_of(std::size_t rank) const { return fractions_[rank]; }
+
+ private:
+  std::vector<double> rates_;
+  std::vector<u64> fractions_;
+};
+
+// How strongly merges are dropped: all with the same p, or each with its own rate.
 class Dropout {
  public:
   explicit Dropout(double p) : p_(p) {
+    few_[0] = fraction(p);
     if (p <= 0 || p >= 1) return;
-    const u64 q = static_cast<u64>(std::ldexp(p, 64));
+    const u64 q = few_[0];
     for (u64 all = q; missed_.size() < kRound; all = mulhi(all, q)) {
       missed_.push_back(all);
       if (all == 0) break;
     }
     std::copy_n(missed_.begin(), std::min(missed_.size(), kFew), few_);
   }
-  double p() const { return p_; }
-  bool never() const { return p_ <= 0; }
+  // Rates that are all the same are a number.
+  static Dropout of(std::vector<double> rates) {
+    const bool same = std::adjacent_find(rates.begin(), rates.end(), std::not_equal_to<>()) == rates.end();
+    Dropout dropout(same && !rates.empty() ? rates[0] : 0);
+    if (same) return dropout;
+    dropout.rates_ = std::make_shared<const Rates>(std::move(rates));
+    return dropout;
+  }
+  // The rate of each merge, or null if all have the same p. Where it is not null, the rest is not to be asked for.
+  const Rates* rates() const { return rates_.get(); }
+  bool never() const { return p_ <= 0 && !rates_; }
   bool always() const { return p_ >= 1; }
+  double p(std::size_t rank) const { return rates_ ? rates_->p(rank) : p_; }
+  u64 fraction_of(std::size_t) const { return few_[0]; }
+
+  // The probability that the first k + 1 candidates are all dropped, p^(k+1), as a fraction of 2^64.
   std::size_t round() const { return missed_.size(); }
   u64 missed(std::size_t k) const { return missed_[k]; }
   static constexpr std::size_t kFew = 4;
   u64 few(std::size_t k) const { return few_[k]; }  // the same for the first kFew, however many there are
 
  private:
-  // Beyond so many dropped candidates in a row the count starts anew: dropping has no memory.
-  static constexpr std::size_t kRound = 4096;
   double p_;
   std::vector<u64> missed_;
   u64 few_[kFew] = {};
+  std::shared_ptr<const Rates> rates_;
 };
 
 // Spends the random bits of one word. The invariant is offset < range, offset uniform.
@@ -116,10 +156,21 @@ class Decoder {
     return dropped;
   }
 
-  // Whether the first candidate survives. If not, nothing is decided: dropped() takes the same decision again.
-  bool first_survives(const Dropout& dropout) {
-    const u64 below = mulhi(range_, dropout.few(0));
-    if (dropout.always() || offset_ < below) return false;
+  // The same where each has its own rate: next() gives that of the next candidate, as a fraction of 2^64.
+  template <class Next>
+  std::size_t dropped_by_rate(std::size_t candidates, Next&& next) {
+    u64 missed = kAll;
+    return one_by_one(candidates, kRound, [&](std::size_t k) {
+      missed = k == 0 ? next() : part_of_part(missed, next());
+      return part_of(range_, missed);
+    });
+  }
+
+  // Whether the first candidate survives, which is dropped with this probability. If not, nothing is decided:
+  // dropped() takes the same decision again.
+  bool first_survives(u64 missed) {
+    const u64 below = part_of(range_, missed);
+    if (offset_ < below) return false;
     range_ -= below;
     offset_ -= below;
     refill();
@@ -127,13 +178,17 @@ class Decoder {
   }
 
  private:
-  // The same, one by one.
   std::size_t dropped_more(const Dropout& dropout, std::size_t candidates) {
+    return one_by_one(candidates, dropout.round(), [&](std::size_t k) { return mulhi(range_, dropout.missed(k)); });
+  }
+  // In rounds of so many candidates, below_of(k) is where the region ends in which more than k of a round are dropped.
+  template <class Below>
+  std::size_t one_by_one(std::size_t candidates, std::size_t most, Below&& below_of) {
     for (std::size_t done = 0;;) {
-      const std::size_t round = std::min(candidates - done, dropout.round());
+      const std::size_t round = std::min(candidates - done, most);
       u64 above = range_;
       for (std::size_t k = 0; k < round; ++k) {
-        const u64 below = mulhi(range_, dropout.missed(k));
+        const u64 below = below_of(k);
         if (offset_ >= below) {
           range_ = above - below;
           offset_ -= below;

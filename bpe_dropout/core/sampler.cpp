@@ -149,13 +149,13 @@ Buffer Sampler::ids(Key key, const Selection& which, int threads, std::int64_t* 
 }
 
 DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merges> merges,
-                               std::shared_ptr<const Ids> ids, Parts parts, double p, const u64* counts,
+                               std::shared_ptr<const Ids> ids, Parts parts, Dropout dropout, const u64* counts,
                                std::size_t memory, int threads, Frame frame)
     : Sampler(corpus, std::move(frame)),
       merges_(std::move(merges)),
       ids_(std::move(ids)),
       parts_(std::move(parts)),
-      dropout_(p),
+      dropout_(std::move(dropout)),
       tables_(memory > corpus.types * sizeof(Tables::Ref) ? memory - corpus.types * sizeof(Tables::Ref) : 0),
       refs_(corpus.types, 0) {
   // A word that recurs gets a table: what it saves grows with the word's count, and so does the care that is

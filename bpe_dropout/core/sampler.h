@@ -142,7 +142,7 @@ class DropoutSampler : public Sampler {
   using Parts = std::unordered_map<u32, std::vector<Part>>;  // of the words that glossaries divide
 
   DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids,
-                 Parts parts, double p, const u64* counts, std::size_t memory, int threads, Frame frame);
+                 Parts parts, Dropout dropout, const u64* counts, std::size_t memory, int threads, Frame frame);
 
   std::size_t memory() const { return memory_; }
   std::size_t tables() const { return table_count_; }  // words that have one

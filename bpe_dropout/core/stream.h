@@ -25,11 +25,11 @@ using Divide = std::function<std::vector<Part>(std::string_view)>;
 class Stream {
  public:
   // With `ids`, ids() may be called; without, text().
-  Stream(std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids, double p, Split split, Divide divide,
-         std::size_t memory)
+  Stream(std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids, Dropout dropout, Split split,
+         Divide divide, std::size_t memory)
       : merges_(std::move(merges)),
         ids_(std::move(ids)),
-        dropout_(p),
+        dropout_(std::move(dropout)),
         split_(split),
         divide_(std::move(divide)),
         memory_(memory),
@@ -112,10 +112,10 @@ class Stream {
 // The same on several threads: each takes a share of the lines, and remembers its own words.
 class Streams {
  public:
-  Streams(std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids, double p, Split split,
+  Streams(std::shared_ptr<const Merges> merges, std::shared_ptr<const Ids> ids, Dropout dropout, Split split,
           const Divide& divide, std::size_t memory, std::size_t threads) {
     for (std::size_t i = 0; i < threads; ++i) {
-      streams_.emplace_back(merges, ids, p, split, divide, memory / threads);
+      streams_.emplace_back(merges, ids, dropout, split, divide, memory / threads);
     }
   }
 

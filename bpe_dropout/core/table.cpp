@@ -50,6 +50,7 @@ Tables::Ref Tables::add_start(Shelf& shelf, const Merges& merges, const Word& wo
 }
 
 void Tables::emit(Plan& plan, u64 begin, u64 width, u32 outcome) {
+  if (width == 0) return;
   if (outcome == kUnresolved) plan.unresolved += width;
   if (!plan.intervals.empty() && plan.intervals.back().outcome == outcome) return;
   plan.intervals.push_back({begin, outcome});
@@ -79,7 +80,7 @@ void Tables::finish_part(Plan& plan, State& state, u64 begin, u64 range) {
   enter_part(plan, state, begin, range);
 }
 
-// The same cuts as Decoder::dropped makes, all of them instead of the one that the number falls in. The state is
+// The same cuts as the Decoder makes, all of them instead of the one that the number falls in. The state is
 // spent: it goes the way on which nothing more is dropped, and the other ways go copies of it.
 void Tables::expand(Plan& plan, State& state, u64 begin, u64 range) {
   if (plan.dropout.never()) {
@@ -88,7 +89,8 @@ void Tables::expand(Plan& plan, State& state, u64 begin, u64 range) {
   for (;;) {
     const std::size_t candidates = state.tokens.candidates();
     if (candidates == 0 || plan.dropout.always()) return finish_part(plan, state, begin, range);
-    if (candidates > plan.dropout.round()) return emit(plan, begin, range, kUnresolved);
+    const Rates* const rates = plan.dropout.rates();
+    if (!rates && candidates > plan.dropout.round()) return emit(plan, begin, range, kUnresolved);
 
     // ends[k]: where the region ends in which k candidates are dropped; it begins where the next ends. What is
     // left when an end is too near to the beginning is not looked into.
@@ -96,9 +98,16 @@ void Tables::expand(Plan& plan, State& state, u64 begin, u64 range) {
     u64 ends[kMostEnds + 1];
     std::size_t regions = 0;
     ends[0] = range;
+    u32 key = Tokens::kNone;
+    u64 missed = kAll;
     while (regions < kMostEnds && regions < candidates && ends[regions] >= plan.finest) {
-      ends[regions + 1] = mulhi(range, plan.dropout.missed(regions));
-      ++regions;
+      if (rates) {
+        key = state.tokens.next_candidate(key);
+        missed = part_of_part(missed, rates->fraction_of(Tokens::rank_of(key)));
+      } else {
+        missed = plan.dropout.missed(regions);
+      }
+      ends[++regions] = part_of(range, missed);
     }
     const u64 rest = ends[regions];
     if (regions == candidates && rest >= plan.finest) {

@@ -18,11 +18,12 @@ from ..data.folder import DataFolder
 from ..data.texts import Segmentations, Text
 from ..data.vocabulary import count_pieces, read_corpus
 from ..dictionary import SPECIAL, Dictionary
-from ..errors import InputError, check_dropout
+from ..errors import InputError
 from ..files import whole
 from ..learning import count_words, learn
 from ..lines import read_lines
 from ..progress import Progress
+from ..rules import Rule, may_drop, read_dropout
 from ..segmenter import Segmenter
 from . import Drawing, Method
 
@@ -33,10 +34,14 @@ GLOSSARIES = "glossaries.txt"  # in a data folder: what is not split
 
 @dataclass
 class BpeOptions:
-    bpe_dropout_src: float = field(
-        default=0.1, metadata={"help": "the probability p that a merge is dropped, on the source side, in training"}
+    bpe_dropout_src: str = field(
+        default="0.1",
+        metadata={
+            "help": "the probability p that a merge is dropped, on the source side, in training; or a rule that gives "
+            "each merge its own, in each epoch: rank:0.05..0.2, frequency:0.2..0.05, file:PATH, 0.2@anneal:30"
+        },
     )
-    bpe_dropout_tgt: float = field(default=0.1, metadata={"help": "the same for the target side"})
+    bpe_dropout_tgt: str = field(default="0.1", metadata={"help": "the same for the target side"})
     bpe_dropout_src_codes: str | None = field(
         default=None, metadata={"help": "merges of the source side (default: codes.SRC in the data folder)"}
     )
@@ -92,7 +97,7 @@ class Bpe(Method):
         return count_pieces(model.segmenter, read_corpus(text), possible=vocabulary == "dropout")
 
     def text(self, path: Path, model: BpeModel, dictionary: Dictionary, role: str, drawing: Drawing) -> Text:
-        p = getattr(drawing.options, f"bpe_dropout_{role}")
+        p = read_dropout(getattr(drawing.options, f"bpe_dropout_{role}"))
         return BpeText(path, model, dictionary, p, drawing.memory, drawing.threads)
 
     def join(self, pieces: str) -> str:
@@ -104,17 +109,19 @@ class Bpe(Method):
             ("--bpe-dropout-tgt", options.bpe_dropout_tgt),
         ):
             try:
-                check_dropout(p)
+                read_dropout(p)
             except InputError as error:
                 raise InputError(f"{option}: {error}") from None
 
     def describe(self, options: BpeOptions) -> str:
-        return f"BPE-dropout, p = {options.bpe_dropout_src:g} (source) and {options.bpe_dropout_tgt:g} (target)"
+        return f"BPE-dropout, p = {options.bpe_dropout_src} (source) and {options.bpe_dropout_tgt} (target)"
 
     def options_of(self, settings: Mapping[str, Any], sides: list[str], p: Mapping[str, float]) -> dict[str, Any]:
-        if settings:
-            raise InputError(f"BPE has no option {', '.join(settings)}")
-        return {f"bpe_dropout_{role}": p[role] if role in sides else 0.0 for role in p}
+        """p is that of every merge, or the scale of the rule that the settings have."""
+        if set(settings) - {"dropout"}:
+            raise InputError(f"BPE has no option {', '.join(set(settings) - {'dropout'})}")
+        rule = Rule.parse(str(settings.get("dropout", 1)))
+        return {f"bpe_dropout_{role}": str(rule.scaled(p[role])) if role in sides else "0.0" for role in p}
 
 
 @dataclass(frozen=True)
@@ -131,7 +138,7 @@ class BpeText(Text):
     """A text under BPE-dropout."""
 
     def __init__(
-        self, path: Path, model: BpeModel, dictionary: Dictionary, p: float, memory: int, threads: int
+        self, path: Path, model: BpeModel, dictionary: Dictionary, p: float | Rule, memory: int, threads: int
     ) -> None:
         super().__init__(path, dictionary)
         self._model, self._p, self._memory, self._threads = model, p, memory, threads
@@ -140,7 +147,7 @@ class BpeText(Text):
 
     @property
     def draws(self) -> bool:
-        return self._p > 0
+        return may_drop(self._p)
 
     @property
     def draws_aside(self) -> bool:
@@ -175,7 +182,7 @@ class BpeText(Text):
             self._kept = self._sampler(self._p)
         return self._kept
 
-    def _sampler(self, p: float) -> Sampler:
+    def _sampler(self, p: float | Rule) -> Sampler:
         return self.corpus.sampler(
             self._model.segmenter,
             self.dictionary,

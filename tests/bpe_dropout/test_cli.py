@@ -160,6 +160,28 @@ def test_calibrate(files):
     assert out.decode().startswith(f"p = {parsed['p']:.6f} makes this text {parsed['ratio']:.4f} times longer")
 
 
+def test_rules(files):
+    text = (files / "text").read_bytes()
+    command = ["calibrate", "-c", files / "codes", "--ratio", "1.3", "--rule", "rank:0..1"]
+    parsed = json.loads(run(*command, "--json", text=text)[0])
+    assert parsed["rule"] == f"rank:0..{parsed['p']}"
+    assert run(*command, text=text)[0].decode().startswith(f"-p {parsed['rule']} makes this text 1.3")
+    segmenter = Segmenter.from_codes(files / "codes")
+    for rule in (parsed["rule"], "0.3@anneal:3"):
+        out, _ = run("apply", "-c", files / "codes", "-p", rule, "--seed", "3", "--epoch", "2", text=text)
+        assert out == segmenter.stream(rule).text(text, 3, epoch=2)
+    out, _ = run("distribution", "-c", files / "codes", "-p", parsed["rule"], "--json", "statement")
+    found = json.loads(out)
+    assert found["dropout"] == parsed["rule"]
+    expected = segmenter.distribution("statement", parsed["rule"])
+    assert {tuple(s["pieces"]): s["probability"] for s in found["segmentations"]} == expected
+    out, _ = run("distribution", "-c", files / "codes", "-p", parsed["rule"], "statement")
+    assert out.decode().startswith(f"statement  (p = {parsed['rule']}: ")
+    (files / "rates").write_text("0.1\n")
+    _, err = run("apply", "-c", files / "codes", "-p", "file:rates", text=text, code=1)
+    assert f"{files / 'rates'} has 1 rates, and the codes have" in err
+
+
 def test_learn_with_stray_carriage_returns():
     text = "ab ab ab \r x\ncd \rcd cd\r\n"
     expected = io.StringIO()
@@ -188,10 +210,13 @@ def test_help():
     run(code=2)
 
 
-@pytest.mark.parametrize("p", ["1.1", "-0.1", "nan", "x"])
-def test_dropout_is_a_probability(files, p):
+@pytest.mark.parametrize("p", ["1.1", "-0.1", "rank:0..2", "nan", "x"])
+def test_dropout_is_a_probability_or_a_rule(files, p):
     _, err = run("apply", "-c", files / "codes", f"-p={p}", code=2)
-    assert "is not a probability from 0 to 1" in err
+    expected = (
+        "is no rule of dropout, such as 0.1, rank:0.05..0.2" if p in ("nan", "x") else "a probability from 0 to 1"
+    )
+    assert expected in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

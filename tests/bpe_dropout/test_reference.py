@@ -57,13 +57,47 @@ def test_overlapping_occurrences_of_one_pair():
     )
 
 
-@pytest.mark.parametrize("p", [0.05, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("p", [0.05, 0.1, 0.5, 0.9, [0.1, 0.9, 0.5, 0.3]])
 def test_sampling_as_printed_gives_the_distribution(p):
     codes = Codes((("e", "r"), ("m", "er"), ("g", "er</w>"), ("e", "r</w>")))
     random = Random(5)
     drawn = Counter(spell(sample("merger", codes, p, random), codes) for _ in range(20_000))
     for pieces, probability in distribution("merger", codes, p).items():
         assert abs(drawn[pieces] / 20_000 - probability) < 5 * (probability * (1 - probability) / 20_000) ** 0.5 + 1e-4
+
+
+def test_a_rate_for_each_merge_by_hand():
+    # abab: (a, b) first, dropped with 0.2; (a, b</w>) second, with 0.5. Then the one that is left.
+    codes = Codes((("a", "b"), ("a", "b</w>")))
+    expected = {
+        ("a", "b", "a", "b"): 0.2 * 0.5,
+        ("ab", "a", "b"): 0.8 * 0.5,
+        ("a", "b", "ab"): 0.2 * 0.5 * 0.2,
+        ("ab", "ab"): 0.8 * 0.5 + 0.2 * 0.5 * 0.8,
+    }
+    assert distribution("abab", codes, [0.2, 0.5]) == pytest.approx(expected)
+    # A rate is that of the merge, and not of the place in the order of priority.
+    assert distribution("aba", Codes((("b", "a</w>"), ("a", "b"))), [0.2, 0.5]) == pytest.approx(
+        {("a", "ba"): 0.8, ("ab", "a"): 0.2 * 0.5, ("a", "b", "a"): 0.2 * 0.5}
+    )
+
+
+def test_rates_of_0_and_1():
+    codes = Codes((("a", "b"), ("ab", "c</w>"), ("a", "a")))
+    assert distribution("abc", codes, [0.0, 1.0, 0.5]) == {("ab", "c"): 1.0}
+    assert distribution("abc", codes, [1.0, 0.0, 0.5]) == {("a", "b", "c"): 1.0}
+    assert distribution("abc", codes, [1.0] * 3) == distribution("abc", codes, 1.0)
+    # All of them 0: plain BPE, by subword-nmt's rule.
+    codes = Codes((("ab", "a"), ("a", "b")))
+    assert distribution("ababx", codes, [0.0, 0.0]) == {("ab", "ab", "x"): 1.0}
+    assert segment("ababx", codes, [0.0, 0.0]) == ("ab", "ab", "x")
+
+
+@pytest.mark.parametrize("p", [0.1, 0.7])
+def test_equal_rates_are_a_number(p):
+    codes = Codes((("e", "r"), ("m", "er"), ("g", "er</w>"), ("e", "r</w>")))
+    assert distribution("merger", codes, [p] * 4) == distribution("merger", codes, p)
+    assert sample("merger", codes, [p] * 4, Random(3)) == sample("merger", codes, p, Random(3))
 
 
 def test_plain_is_subword_nmts_rule_on_a_hand_made_table():

@@ -14,8 +14,9 @@ from fairseq.data import LanguagePairDataset, data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks.translation import TranslationConfig
 
-from bpe_dropout import InputError, Segmenter
+from bpe_dropout import Corpus, Dictionary, InputError, Segmenter
 from bpe_dropout.methods import METHODS
+from bpe_dropout.rules import Rule
 from fairseq_plugins.dataset import DrawnPairs
 from tests.fairseq_plugins.conftest import MODEL, OURS, PLUGIN, RECORD, TRAIN, load_symbols, read_record, run, run_both
 
@@ -88,6 +89,51 @@ def test_who_asks_decides(data):
     # Afterwards, too: the one dataset is not turned into the other.
     assert tokens_of(task.get_batch_iterator(task.dataset("train"), max_tokens=400)) == plain
     assert tokens_of(training_iterator(task)) == drawn
+
+
+def test_rules(data, tmp_path):
+    """A rate for each merge, with a schedule: what is drawn in an epoch is drawn with the rates of that epoch."""
+    shutil.copytree(data, tmp_path / "DATA")
+    data = tmp_path / "DATA"
+    merges = len(Segmenter.from_codes(data / "codes.xx").codes.pairs)
+    (data / "rates.xx").write_text("".join(f"{rank / merges}\n" for rank in range(merges)))
+    rules = {"en": Rule.parse("rank:0..0.8@anneal:3"), "xx": Rule.parse("0.5xfile:rates.xx@warmup:2")}
+    task = make_task(data, "--bpe-dropout-src", rules["en"], "--bpe-dropout-tgt", rules["xx"])
+    task.load_dataset("train")
+    drawn = training_iterator(task).dataset
+    plain = task.dataset("train")
+    for epoch in (1, 2, 3, 4, 2):
+        drawn.set_epoch(epoch)
+        drawn.draw_ahead()
+        for side, (language, rule) in enumerate(rules.items()):
+            segmenter = Segmenter.from_codes(data / f"codes.{language}")
+            sampler = Corpus(data / f"train.en-xx.{language}").sampler(
+                segmenter, Dictionary.load(data / f"dict.{language}.txt"), rule.at(epoch)
+            )
+            sizes = (drawn.src_sizes, drawn.tgt_sizes)[side]
+            assert sizes.tolist() == sampler.lengths(seed=7, epoch=epoch, side=side).tolist()
+            sentence = (drawn[3]["source"], drawn[3]["target"])[side]
+            assert sentence.tolist() == sampler.tokens(3, seed=7, epoch=epoch, side=side).tolist()
+        assert (drawn.src_sizes.sum() == plain.src_sizes.sum()) == (epoch >= 3)
+        assert (drawn.tgt_sizes.sum() == plain.tgt_sizes.sum()) == (epoch == 1)
+    assert not drawn.can_reuse_epoch_itr_across_epochs
+
+
+def test_a_constant_rule_is_a_number(data):
+    drawn = []
+    for p in ("0.3", "rank:0.3..0.3", "1.5x0.2"):
+        task = make_task(data, "--bpe-dropout-src", p, "--bpe-dropout-tgt", p)
+        task.load_dataset("train")
+        drawn.append(tokens_of(training_iterator(task)))
+    assert drawn[0] == drawn[1] == drawn[2]
+
+
+def test_rates_that_are_missing_are_asked_for_by_the_training_alone(data):
+    task = make_task(data, "--bpe-dropout-src", "file:gone")
+    task.load_dataset("train")
+    tokens_of(task.get_batch_iterator(task.dataset("train"), max_tokens=400))
+    with pytest.raises(InputError, match=r"there is no .*/gone: one rate per line, for each merge of the codes"):
+        training_iterator(task)
 
 
 def test_epochs_can_be_set_again(data):
@@ -339,6 +385,7 @@ def test_a_training_subset_of_another_name(data):
         (["--bf16"], "--bf16 is for TPUs in this fairseq"),
         (["--upsample-primary", "0"], "--upsample-primary: a number of times from 1 on, not 0"),
         (["--bpe-dropout-src", "1.5"], "--bpe-dropout-src: dropout is a probability from 0 to 1, not 1.5"),
+        (["--bpe-dropout-src", "rank:0.1"], "--bpe-dropout-src: 'rank:0.1' is no rule of dropout, such as 0.1, rank:"),
         (["--bpe-dropout-tgt", "-0.1"], "--bpe-dropout-tgt: dropout is a probability from 0 to 1, not -0.1"),
         (["--resegment-threads", "-1"], "--resegment-threads is a whole number"),
     ],

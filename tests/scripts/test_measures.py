@@ -31,6 +31,7 @@ def test_a_measurement_by_its_name():
     ("name", "message"),
     [
         ("unknown.demo.en-fr.bpe.small.seed1", "unknown is measured of a run with BPE-dropout"),
+        ("lengths.demo.en-fr.bpe-dropout-rare-p30.small.seed1", "lengths is measured of a run with BPE-dropout, one p"),
         ("merges.demo.en-fr.unigram.small.seed1", "merges is measured of a run with BPE, and"),
         ("lengths.demo.en-xx.bpe-dropout.small.seed1", "there is no corpus of demo with en-xx"),
         ("nix.demo.en-fr.bpe.small.seed1", "is not the name of a run"),

@@ -66,6 +66,24 @@ def test_the_command_line():
     assert "--fp16" not in arguments
 
 
+@pytest.mark.parametrize(
+    ("system", "src", "tgt"),
+    [
+        ("bpe-dropout-p14-13", "0.14", "0.13"),
+        ("bpe-dropout-rare-p46-41", "frequency:0..0.46", "frequency:0..0.41"),
+        ("bpe-dropout-frequent-p20-19", "frequency:0.2..0", "frequency:0.19..0"),
+        ("bpe-dropout-annealed-p20", "0.2@anneal:120", "0.2@anneal:120"),
+        ("bpe-dropout-src-p30", "0.3", "0.0"),
+        ("bpe", "0.0", "0.0"),
+    ],
+)
+def test_the_p_of_a_run_is_the_scale_of_its_rule(system, src, tgt):
+    plan = plan_run(Run.parse(f"multi30k.en-de.5k.{system}.small.seed1"))
+    arguments = train_arguments(plan, Path("DATA"), Path("OUT"), Devices())
+    assert value_of(arguments, "--bpe-dropout-src") == src
+    assert value_of(arguments, "--bpe-dropout-tgt") == tgt
+
+
 def test_the_command_line_on_gpus():
     plan = plan_run(Run.parse("wmt14.en-de.unigram.base.seed1"))
     arguments = train_arguments(plan, Path("DATA"), Path("OUT"), Devices(gpus=4, nodes=2, tasks=4))
