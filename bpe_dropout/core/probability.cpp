@@ -13,19 +13,24 @@ constexpr double kClear = 8;  // so many times what is let go is the least of th
 // The tokens that a part of a word may have: all that merges can make of its characters.
 class Spans {
  public:
-  Spans(const Merges& merges, std::string_view text) : merges_(merges) {
+  Spans(const Merges& merges, std::string_view text) {
     std::vector<Symbol> start;
     merges.start(text, start);
     size_ = start.size();
     if (size_ > kMost) throw TooManyStates("more than " + std::to_string(kMost) + " characters");
     symbols_.assign(size_ * (size_ + 1), kForeign);
     made_.assign(symbols_.size(), 0);
+    ranks_.assign(size_ * symbols_.size(), kNoMerge);
     for (std::size_t i = 0; i < size_; ++i) make(i, i + 1, start[i]);
     for (std::size_t length = 2; length <= size_; ++length) {
-      for (std::size_t begin = 0; begin + length <= size_; ++begin) {
-        for_each_split(begin, begin + length, [&](std::size_t, Rank rank) {
-          make(begin, begin + length, merges.result(rank));
-        });
+      for (std::size_t begin = 0, end = length; end <= size_; ++begin, ++end) {
+        for (std::size_t middle = begin + 1; middle < end; ++middle) {
+          if (!made(begin, middle) || !made(middle, end)) continue;
+          const Rank rank = merges.rank(symbol(begin, middle), symbol(middle, end));
+          if (rank == kNoMerge) continue;
+          ranks_[middle * symbols_.size() + at(begin, end)] = rank;
+          make(begin, end, merges.result(rank));
+        }
       }
     }
   }
@@ -33,14 +38,9 @@ class Spans {
   bool made(std::size_t begin, std::size_t end) const { return made_[at(begin, end)]; }
   Symbol symbol(std::size_t begin, std::size_t end) const { return symbols_[at(begin, end)]; }
 
-  // Calls split(middle, rank) for each merge that makes [begin, end).
-  template <class F>
-  void for_each_split(std::size_t begin, std::size_t end, F&& split) const {
-    for (std::size_t middle = begin + 1; middle < end; ++middle) {
-      if (!made(begin, middle) || !made(middle, end)) continue;
-      const Rank rank = merges_.rank(symbol(begin, middle), symbol(middle, end));
-      if (rank != kNoMerge) split(middle, rank);
-    }
+  // Of the merge of [begin, middle) and [middle, end).
+  Rank rank(std::size_t begin, std::size_t middle, std::size_t end) const {
+    return ranks_[middle * symbols_.size() + at(begin, end)];
   }
   // By span, whether it can become part of one of the tokens that end at `ends`.
   std::vector<u8> useful(const std::vector<std::size_t>& ends) const {
@@ -51,9 +51,10 @@ class Spans {
       for (std::size_t length = to - from; length > 1; --length) {
         for (std::size_t begin = from; begin + length <= to; ++begin) {
           if (!marks[at(begin, begin + length)]) continue;
-          for_each_split(begin, begin + length, [&](std::size_t middle, Rank) {
+          for (std::size_t middle = begin + 1; middle < begin + length; ++middle) {
+            if (rank(begin, middle, begin + length) == kNoMerge) continue;
             marks[at(begin, middle)] = marks[at(middle, begin + length)] = 1;
-          });
+          }
         }
       }
       from = to;
@@ -70,10 +71,10 @@ class Spans {
     made_[at(begin, end)] = 1;
   }
 
-  const Merges& merges_;
   std::size_t size_;
   std::vector<Symbol> symbols_;
   std::vector<u8> made_;
+  std::vector<Rank> ranks_;
 };
 
 struct State {
@@ -92,59 +93,89 @@ double keep(std::vector<State>& states, std::size_t width) {
   return lost;
 }
 
-// Equal states become one.
-void unite(std::vector<State>& states) {
-  std::sort(states.begin(), states.end(), [](const State& a, const State& b) { return a.gone < b.gone; });
-  std::size_t size = 0;
-  for (const State& state : states) {
-    if (state.probability == 0) continue;
-    if (size && states[size - 1].gone == state.gone) {
-      states[size - 1].probability += state.probability;
+// States with so many merges done, each once.
+class Layer {
+ public:
+  void add(u128 gone, double probability) {
+    if (probability == 0) return;
+    if ((states.size() + 1) * 2 > slots_.size()) grow();
+    u32& slot = slots_[find(gone)];
+    if (slot == kNone) {
+      slot = static_cast<u32>(states.size());
+      states.push_back({gone, probability});
     } else {
-      states[size++] = state;
+      states[slot].probability += probability;
     }
   }
-  states.resize(size);
+  void clear() {
+    states.clear();
+    std::fill(slots_.begin(), slots_.end(), kNone);
+  }
+  std::vector<State> states;  // in the order in which they came
+
+ private:
+  static constexpr u32 kNone = 0xFFFFFFFF;
+
+  std::size_t find(u128 gone) const {
+    const std::size_t mask = slots_.size() - 1;
+    const u64 mixed = (static_cast<u64>(gone) ^ static_cast<u64>(gone >> 64) * 0xD6E8FEB86659FD93ULL) * 0x9E3779B97F4A7C15ULL;
+    std::size_t at = (mixed ^ mixed >> 32) & mask;
+    while (slots_[at] != kNone && states[slots_[at]].gone != gone) at = (at + 1) & mask;
+    return at;
+  }
+  void grow() {
+    slots_.assign(slots_.size() * 4, kNone);
+    for (u32 i = 0; i < states.size(); ++i) slots_[find(states[i].gone)] = i;
+  }
+
+  std::vector<u32> slots_ = std::vector<u32>(256, kNone);
+};
+
+// Where the tokens of a state begin, and where the last one ends.
+void find_begins(u128 gone, std::size_t size, std::vector<std::size_t>& begins) {
+  begins.assign(1, 0);
+  u128 boundaries = ~gone;
+  for (std::size_t done = 0; done + 1 < size; done += 64, boundaries >>= 64) {
+    for (u64 some = static_cast<u64>(boundaries); some; some &= some - 1) {
+      const std::size_t at = done + static_cast<std::size_t>(__builtin_ctzll(some)) + 1;
+      if (at >= size) break;
+      begins.push_back(at);
+    }
+  }
+  begins.push_back(size);
 }
 
 // Algorithm 1 for one part: the states with no merge done, with one, with two, and so on, `width` of each at most.
-// allowed(span) says whether a token is to be made; done(tokens, probability) is called for each state, with the
-// probability that the part stays so. Returns the probability of the states that were let go.
+// allowed(span) says whether a token is to be made; done(state, tokens) is called for each state, with the probability
+// that the part stays so, and the number of its tokens. Returns the probability of the states that were let go.
 template <class Allowed, class Done>
-double walk(const Merges& merges, const Spans& spans, double p, std::size_t width, Allowed&& allowed, Done&& done) {
-  std::vector<State> layer{{0, 1.0}}, next;
+double walk(const Spans& spans, double p, std::size_t width, Allowed&& allowed, Done&& done) {
+  Layer layer, next;
+  layer.add(0, 1.0);
   std::vector<std::size_t> begins;
-  std::vector<Symbol> tokens;
   std::vector<std::pair<Rank, std::size_t>> candidates;
   double lost = 0;
-  while (!layer.empty()) {
-    lost += keep(layer, width);
+  while (!layer.states.empty()) {
+    lost += keep(layer.states, width);
     next.clear();
-    for (const State& state : layer) {
-      begins.assign(1, 0);
-      for (std::size_t i = 1; i < spans.size(); ++i) {
-        if (!(state.gone >> (i - 1) & 1)) begins.push_back(i);
-      }
-      begins.push_back(spans.size());
-      tokens.clear();
+    for (const State& state : layer.states) {
+      find_begins(state.gone, spans.size(), begins);
       candidates.clear();
-      for (std::size_t t = 0; t + 1 < begins.size(); ++t) {
-        tokens.push_back(spans.symbol(begins[t], begins[t + 1]));
-        const Rank rank = t ? merges.rank(tokens[t - 1], tokens[t]) : kNoMerge;
-        if (rank != kNoMerge) candidates.emplace_back(rank, t - 1);
+      for (std::size_t t = 0; t + 2 < begins.size(); ++t) {
+        const Rank rank = spans.rank(begins[t], begins[t + 1], begins[t + 2]);
+        if (rank != kNoMerge) candidates.emplace_back(rank, t);
       }
       std::sort(candidates.begin(), candidates.end());
       double left = state.probability;  // that all candidates so far were dropped
       for (const auto& [rank, t] : candidates) {
         if (allowed(spans.at(begins[t], begins[t + 2]))) {
-          next.push_back({state.gone | u128{1} << (begins[t + 1] - 1), left * (1 - p)});
+          next.add(state.gone | u128{1} << (begins[t + 1] - 1), left * (1 - p));
         }
         left *= p;
       }
-      done(tokens, left);
+      done(State{state.gone, left}, begins.size() - 1);
     }
-    unite(next);
-    layer.swap(next);
+    std::swap(layer, next);
   }
   return lost;
 }
@@ -230,16 +261,15 @@ Bounds of_tokens(const Text& text, double p, const std::vector<std::size_t>& end
   const std::vector<u8> useful = text.spans.useful(ends);
   double stays = 1;  // that all candidates are dropped, once the tokens are there
   for (std::size_t t = 1; t < ends.size(); ++t) {
-    const Symbol left = text.spans.symbol(t > 1 ? ends[t - 2] : 0, ends[t - 1]);
-    if (text.merges.rank(left, text.spans.symbol(ends[t - 1], ends[t])) != kNoMerge) stays *= p;
+    if (text.spans.rank(t > 1 ? ends[t - 2] : 0, ends[t - 1], ends[t]) != kNoMerge) stays *= p;
   }
   for (std::size_t width = std::min(kFewStates, most);; width = std::min(width * kMoreStates, most)) {
     double found = 0;
     const double lost = stays * walk(
-        text.merges, text.spans, p, width, [&](std::size_t span) { return useful[span] != 0; },
-        [&](const std::vector<Symbol>& tokens, double probability) {
-          // Only they have so few tokens, since no useful token goes beyond one of them.
-          if (tokens.size() == ends.size()) found = probability;
+        text.spans, p, width, [&](std::size_t span) { return useful[span] != 0; },
+        [&](const State& state, std::size_t tokens) {
+          // Only the wanted are so few, since no useful token goes beyond one of them.
+          if (tokens == ends.size()) found = state.probability;
         });
     if (lost <= kExact * found || width == most) return {found, std::min(1.0, found + lost)};
   }
@@ -263,24 +293,59 @@ void sort(Weighted& outcomes) {
   });
 }
 
+// Whether no two segmentations into tokens are spelled alike.
+bool is_spelled_by_token(const Text& text) {
+  const std::size_t size = text.spans.size();
+  if (!text.merges.by_token()) return false;
+  for (std::size_t begin = 0; begin < size; ++begin) {
+    for (std::size_t end = begin + 1; end <= size; ++end) {
+      const Symbol symbol = text.spans.symbol(begin, end);
+      if (!text.spans.made(begin, end) || symbol & kForeign) continue;
+      if (!text.merges.only_piece(symbol, end == size)) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<Piece> pieces_of(const Text& text, u128 gone) {
+  std::vector<std::size_t> begins;
+  find_begins(gone, text.spans.size(), begins);
+  std::vector<Symbol> tokens;
+  for (std::size_t t = 0; t + 1 < begins.size(); ++t) tokens.push_back(text.spans.symbol(begins[t], begins[t + 1]));
+  std::vector<Piece> pieces;
+  text.merges.pieces(tokens.data(), tokens.size(), text.last, pieces);
+  return pieces;
+}
+
+// What of the states that were found may be among the most probable, if so much is missing.
+Weighted spelled(const Text& text, std::vector<State>& states, std::size_t count, double lost) {
+  if (states.size() > count && is_spelled_by_token(text)) {
+    const auto last = states.begin() + static_cast<std::ptrdiff_t>(count) - 1;
+    std::nth_element(states.begin(), last, states.end(),
+                     [](const State& a, const State& b) { return a.probability > b.probability; });
+    const double least = last->probability - lost;
+    states.erase(std::remove_if(states.begin(), states.end(), [&](const State& one) { return one.probability < least; }),
+                 states.end());
+  }
+  std::map<std::vector<Piece>, double> found;
+  for (const State& state : states) found[pieces_of(text, state.gone)] += state.probability;
+  Weighted outcomes;
+  for (const auto& [pieces, probability] : found) outcomes.push_back({pieces, probability});
+  sort(outcomes);
+  return outcomes;
+}
+
 // The most probable segmentations of a part. What the walk has let go bounds the probability of those that it has not
 // found, and what may be missing of those that it has.
 Weighted most_probable(const Text& text, double p, std::size_t count, std::size_t most) {
   for (std::size_t width = std::min(kFewStates, most);; width = std::min(width * kMoreStates, most)) {
-    std::map<std::vector<Piece>, double> found;
-    std::vector<Piece> pieces;
+    std::vector<State> states;
     const double lost = walk(
-        text.merges, text.spans, p, width, [](std::size_t) { return true; },
-        [&](const std::vector<Symbol>& tokens, double probability) {
-          pieces.clear();
-          text.merges.pieces(tokens.data(), tokens.size(), text.last, pieces);
-          found[pieces] += probability;
+        text.spans, p, width, [](std::size_t) { return true; },
+        [&](const State& state, std::size_t) {
+          if (state.probability > 0) states.push_back(state);
         });
-    Weighted outcomes;
-    for (auto& [listed, probability] : found) {
-      if (probability > 0) outcomes.push_back({listed, probability});
-    }
-    sort(outcomes);
+    Weighted outcomes = spelled(text, states, count, lost);
     const double least = outcomes.size() < count ? 0 : outcomes[count - 1].probability;
     if (lost > least / kClear) {
       if (width == most) throw_too_many(most);
@@ -293,7 +358,7 @@ Weighted most_probable(const Text& text, double p, std::size_t count, std::size_
         for (const Target& target : Targets(text, spell(text.merges, text.word, outcome.pieces), 0).found) {
           add(exact, {1, 1}, of_tokens(text, p, target.ends, most));
         }
-        if (!(exact.most <= exact.least * (1 + 2 * kExact))) throw_too_many(most);
+        if (exact.most > exact.least * (1 + 2 * kExact)) throw_too_many(most);
         outcome.probability = exact.least;
       }
       sort(outcomes);
