@@ -14,6 +14,7 @@ All options of fairseq-interactive can be given, too. Input is one sentence per 
 
 from __future__ import annotations
 
+import copy
 import logging
 import sys
 import warnings
@@ -34,6 +35,7 @@ from bpe_dropout.methods.bpe import BpeModel
 
 from .task import ResegmentingTask
 
+Combine = Literal["score", "average"]
 MAX_TOKENS, BUFFER = 4096, 1000  # of a batch; lines that are read before they are translated
 USUAL_P = 0.1  # where the model was trained without dropout
 
@@ -43,7 +45,7 @@ class Reading:
     """In which segmentations a source is read, and what is made of them."""
 
     count: int = 1
-    combine: Literal["score", "average"] = "score"
+    combine: Combine = "score"
     drawn: bool = False
     dropout: float | None = None  # None: as the model was trained
     is_words: bool = False  # the input is words of the data folder, and so is the output
@@ -62,7 +64,7 @@ class Translation:
     source: str  # the segmentation that it was made of; of an average, the first
 
 
-class Readings(EnsembleModel):  # type: ignore[misc]
+class Readings(EnsembleModel):
     """An ensemble of the same models for each of several readings of a source."""
 
     def __init__(self, models: Sequence[Any], count: int) -> None:
@@ -98,6 +100,14 @@ class Translator:
             self.task.max_positions(), *(model.max_positions() for model in self.models)
         )
 
+    def reading_as(self, reading: Reading) -> Translator:
+        """The same model, which reads in another way."""
+        other = copy.copy(self)
+        other.reading, other._find = reading, None
+        if reading.dropout is not None:
+            other.dropout = reading.dropout
+        return other
+
     def _load(self) -> tuple[list[Any], Any]:
         config = self.config
         models, saved = checkpoint_utils.load_model_ensemble(utils.split_paths(config.common_eval.path), task=self.task)
@@ -129,9 +139,10 @@ class Translator:
             raise InputError(f"several segmentations are for --bpe bpe_dropout, not for {self.bpe.method.bpe}")
         if self.reading.drawn:
             seed, draw = self.config.common.seed, model.segmenter.segment
-            key = {"sentence": number, "split": "whitespace"}
-            drawn = (draw(words, self.dropout, seed, epoch=k, **key) for k in range(self.reading.count))
-            return [" ".join(pieces) for pieces in drawn]
+            drawn = range(self.reading.count)
+            return [
+                " ".join(draw(words, self.dropout, seed, epoch=k, sentence=number, split="whitespace")) for k in drawn
+            ]
         if self._find is None:
             self._find = MostProbable(
                 model.segmenter, self.dropout, self.reading.count, split="whitespace", beyond="plain"
@@ -284,13 +295,18 @@ def translate_lines(translator: Translator, lines: Iterable[str]) -> Iterator[st
         yield from (one.text for one in translator(buffer, first))
 
 
+def be_quiet() -> None:
+    """What fairseq logs of each batch, and hydra's warnings of what fairseq does, are not shown."""
+    logging.getLogger().setLevel("WARNING")
+    warnings.simplefilter("ignore")
+
+
 def translate(given: Any, arguments: Sequence[str]) -> None:
     """The command."""
     from bpe_dropout.files import open_input, open_output, write
     from bpe_dropout.lines import decode_lines
 
-    logging.getLogger().setLevel("WARNING")
-    warnings.simplefilter("ignore")  # hydra's, of what fairseq does
+    be_quiet()
     translator = Translator(
         arguments, Reading(given.segmentations, given.combine, given.draws, given.dropout, given.words)
     )
