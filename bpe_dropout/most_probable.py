@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .segmenter import Segmenter, Split
 
 Word = list[tuple[tuple[str, ...], float]]  # its segmentations, with their probabilities
-LIMIT = 1 << 16  # states of Algorithm 1 at a time
+LIMIT = 1 << 14  # states of Algorithm 1 at a time: a second for a word, at most, on most machines
 KEPT = 1 << 16  # words that are remembered
 
 

@@ -152,13 +152,13 @@ py::list distribution_of(const Merges& merges, const PyWord& word, double p, std
 }
 
 py::list most_probable_of(const Merges& merges, const PyWord& word, double p, std::size_t count, std::size_t most) {
-  return listed(merges, word, most_probable(merges, word.word(), p, count, most));
+  return listed(merges, word, most_probable(merges, word.word(), Dropout(p), count, most));
 }
 
 // At least, and at most.
 std::pair<double, double> probability_of(const Merges& merges, const PyWord& word, double p,
                                          const std::vector<std::string>& pieces, std::size_t most) {
-  const Bounds bounds = probability(merges, word.word(), p, pieces, most);
+  const Bounds bounds = probability(merges, word.word(), Dropout(p), pieces, most);
   return {bounds.least, bounds.most};
 }
 

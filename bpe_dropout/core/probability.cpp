@@ -7,7 +7,8 @@ namespace bpe {
 namespace {
 
 constexpr double kExact = 1e-13;  // of the probability: what may be missing
-constexpr std::size_t kFewStates = 256, kMoreStates = 8;  // a walk begins with so few, and then takes so many times more
+// A walk begins with so few states, and then takes so many times more.
+constexpr std::size_t kFewStates = 256, kMoreStates = 8;
 constexpr double kClear = 8;  // so many times what is let go is the least of the most probable
 
 // The tokens that a part of a word may have: all that merges can make of its characters.
@@ -77,6 +78,9 @@ class Spans {
   std::vector<Rank> ranks_;
 };
 
+// The probability that a merge is dropped.
+double rate(const Dropout& dropout, Rank) { return dropout.p(); }
+
 struct State {
   u128 gone;  // the boundaries, a bit each
   double probability;
@@ -118,7 +122,8 @@ class Layer {
 
   std::size_t find(u128 gone) const {
     const std::size_t mask = slots_.size() - 1;
-    const u64 mixed = (static_cast<u64>(gone) ^ static_cast<u64>(gone >> 64) * 0xD6E8FEB86659FD93ULL) * 0x9E3779B97F4A7C15ULL;
+    const u64 low = static_cast<u64>(gone), high = static_cast<u64>(gone >> 64);
+    const u64 mixed = (low ^ high * 0xD6E8FEB86659FD93ULL) * 0x9E3779B97F4A7C15ULL;
     std::size_t at = (mixed ^ mixed >> 32) & mask;
     while (slots_[at] != kNone && states[slots_[at]].gone != gone) at = (at + 1) & mask;
     return at;
@@ -149,7 +154,7 @@ void find_begins(u128 gone, std::size_t size, std::vector<std::size_t>& begins) 
 // allowed(span) says whether a token is to be made; done(state, tokens) is called for each state, with the probability
 // that the part stays so, and the number of its tokens. Returns the probability of the states that were let go.
 template <class Allowed, class Done>
-double walk(const Spans& spans, double p, std::size_t width, Allowed&& allowed, Done&& done) {
+double walk(const Spans& spans, const Dropout& dropout, std::size_t width, Allowed&& allowed, Done&& done) {
   Layer layer, next;
   layer.add(0, 1.0);
   std::vector<std::size_t> begins;
@@ -168,6 +173,7 @@ double walk(const Spans& spans, double p, std::size_t width, Allowed&& allowed, 
       std::sort(candidates.begin(), candidates.end());
       double left = state.probability;  // that all candidates so far were dropped
       for (const auto& [rank, t] : candidates) {
+        const double p = rate(dropout, rank);
         if (allowed(spans.at(begins[t], begins[t + 2]))) {
           next.add(state.gone | u128{1} << (begins[t + 1] - 1), left * (1 - p));
         }
@@ -257,16 +263,17 @@ class Targets {
 };
 
 // The probability of one segmentation of a part into tokens.
-Bounds of_tokens(const Text& text, double p, const std::vector<std::size_t>& ends, std::size_t most) {
+Bounds of_tokens(const Text& text, const Dropout& dropout, const std::vector<std::size_t>& ends, std::size_t most) {
   const std::vector<u8> useful = text.spans.useful(ends);
   double stays = 1;  // that all candidates are dropped, once the tokens are there
   for (std::size_t t = 1; t < ends.size(); ++t) {
-    if (text.spans.rank(t > 1 ? ends[t - 2] : 0, ends[t - 1], ends[t]) != kNoMerge) stays *= p;
+    const Rank rank = text.spans.rank(t > 1 ? ends[t - 2] : 0, ends[t - 1], ends[t]);
+    if (rank != kNoMerge) stays *= rate(dropout, rank);
   }
   for (std::size_t width = std::min(kFewStates, most);; width = std::min(width * kMoreStates, most)) {
     double found = 0;
     const double lost = stays * walk(
-        text.spans, p, width, [&](std::size_t span) { return useful[span] != 0; },
+        text.spans, dropout, width, [&](std::size_t span) { return useful[span] != 0; },
         [&](const State& state, std::size_t tokens) {
           // Only the wanted are so few, since no useful token goes beyond one of them.
           if (tokens == ends.size()) found = state.probability;
@@ -324,8 +331,8 @@ Weighted spelled(const Text& text, std::vector<State>& states, std::size_t count
     std::nth_element(states.begin(), last, states.end(),
                      [](const State& a, const State& b) { return a.probability > b.probability; });
     const double least = last->probability - lost;
-    states.erase(std::remove_if(states.begin(), states.end(), [&](const State& one) { return one.probability < least; }),
-                 states.end());
+    const auto is_less = [&](const State& one) { return one.probability < least; };
+    states.erase(std::remove_if(states.begin(), states.end(), is_less), states.end());
   }
   std::map<std::vector<Piece>, double> found;
   for (const State& state : states) found[pieces_of(text, state.gone)] += state.probability;
@@ -337,11 +344,11 @@ Weighted spelled(const Text& text, std::vector<State>& states, std::size_t count
 
 // The most probable segmentations of a part. What the walk has let go bounds the probability of those that it has not
 // found, and what may be missing of those that it has.
-Weighted most_probable(const Text& text, double p, std::size_t count, std::size_t most) {
+Weighted most_probable(const Text& text, const Dropout& dropout, std::size_t count, std::size_t most) {
   for (std::size_t width = std::min(kFewStates, most);; width = std::min(width * kMoreStates, most)) {
     std::vector<State> states;
     const double lost = walk(
-        text.spans, p, width, [](std::size_t) { return true; },
+        text.spans, dropout, width, [](std::size_t) { return true; },
         [&](const State& state, std::size_t) {
           if (state.probability > 0) states.push_back(state);
         });
@@ -356,7 +363,7 @@ Weighted most_probable(const Text& text, double p, std::size_t count, std::size_
       for (Outcome& outcome : outcomes) {
         Bounds exact{0, 0};
         for (const Target& target : Targets(text, spell(text.merges, text.word, outcome.pieces), 0).found) {
-          add(exact, {1, 1}, of_tokens(text, p, target.ends, most));
+          add(exact, {1, 1}, of_tokens(text, dropout, target.ends, most));
         }
         if (exact.most > exact.least * (1 + 2 * kExact)) throw_too_many(most);
         outcome.probability = exact.least;
@@ -368,10 +375,11 @@ Weighted most_probable(const Text& text, double p, std::size_t count, std::size_
   }
 }
 
-std::vector<Piece> only(const Merges& merges, const Word& word, double p) {
+// The only segmentation, where nothing is left to chance.
+std::vector<Piece> only(const Merges& merges, const Word& word, const Dropout& dropout) {
   Scratch scratch;
   Decoder decoder({}, 0, 0);
-  draw(merges, word, Dropout(p), &decoder, scratch);
+  draw(merges, word, dropout, &decoder, scratch);
   return scratch.pieces;
 }
 
@@ -381,10 +389,10 @@ Text text_of(const Merges& merges, const Word& word, std::size_t part) {
 
 }  // namespace
 
-Bounds probability(const Merges& merges, const Word& word, double p, const std::vector<std::string>& pieces,
-                   std::size_t most) {
-  if (p <= 0 || p >= 1) {
-    const double is_it = spell(merges, word, only(merges, word, p)) == pieces;
+Bounds probability(const Merges& merges, const Word& word, const Dropout& dropout,
+                   const std::vector<std::string>& pieces, std::size_t most) {
+  if (dropout.never() || dropout.always()) {
+    const double is_it = spell(merges, word, only(merges, word, dropout)) == pieces;
     return {is_it, is_it};
   }
   std::map<std::size_t, Bounds> reached{{0, {1, 1}}};  // by the number of pieces that the parts so far are
@@ -397,7 +405,7 @@ Bounds probability(const Merges& merges, const Word& word, double p, const std::
       }
       const Text text = text_of(merges, word, part);
       for (const Target& target : Targets(text, pieces, first).found) {
-        add(next[first + target.pieces], before, of_tokens(text, p, target.ends, most));
+        add(next[first + target.pieces], before, of_tokens(text, dropout, target.ends, most));
       }
     }
     reached.swap(next);
@@ -406,14 +414,14 @@ Bounds probability(const Merges& merges, const Word& word, double p, const std::
   return all == reached.end() ? Bounds{0, 0} : all->second;
 }
 
-std::vector<Outcome> most_probable(const Merges& merges, const Word& word, double p, std::size_t count,
+std::vector<Outcome> most_probable(const Merges& merges, const Word& word, const Dropout& dropout, std::size_t count,
                                    std::size_t most) {
-  if (p <= 0 || p >= 1) return {{only(merges, word, p), 1.0}};
+  if (dropout.never() || dropout.always()) return {{only(merges, word, dropout), 1.0}};
   Weighted all{{{}, 1.0}};
   for (std::size_t part = 0; part < part_count(word); ++part) {
     const auto piece = whole(word, part);
     const Weighted of_part =
-        piece ? Weighted{{{*piece}, 1.0}} : most_probable(text_of(merges, word, part), p, count, most);
+        piece ? Weighted{{{*piece}, 1.0}} : most_probable(text_of(merges, word, part), dropout, count, most);
     Weighted product;
     for (const Outcome& before : all) {
       for (const Outcome& after : of_part) {

@@ -21,12 +21,12 @@ struct Bounds {
 
 // The probability of `pieces`, each with its separator, as a segmentation of `word`. The bounds differ by no more than
 // rounding does, unless that needs more than `most` states at a time.
-Bounds probability(const Merges& merges, const Word& word, double p, const std::vector<std::string>& pieces,
-                   std::size_t most);
+Bounds probability(const Merges& merges, const Word& word, const Dropout& dropout,
+                   const std::vector<std::string>& pieces, std::size_t most);
 
 // The `count` most probable segmentations, the most probable first, with their probabilities; all, if there are fewer.
 // Throws TooManyStates if that cannot be told with `most` states at a time.
-std::vector<Outcome> most_probable(const Merges& merges, const Word& word, double p, std::size_t count,
+std::vector<Outcome> most_probable(const Merges& merges, const Word& word, const Dropout& dropout, std::size_t count,
                                    std::size_t most);
 
 }  // namespace bpe

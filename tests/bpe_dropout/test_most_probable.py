@@ -179,3 +179,7 @@ def test_what_cannot_be_a_segmentation(segmenter):
         segmenter.probability([], 0.1)
     with pytest.raises(InputError, match="1 or more, not 0"):
         segmenter.most_probable("word", 0.1, 0)
+    with pytest.raises(InputError, match="probability from 0 to 1"):
+        segmenter.most_probable("word", 1.1, 1)
+    with pytest.raises(InputError, match="probability from 0 to 1"):
+        segmenter.probability(["word"], 1.1)
