@@ -92,8 +92,7 @@ class Translator:
             raise InputError("this command is for a --bpe of ours; with another, take fairseq-interactive")
         self.bpe = self.task._bpe
         self.tokenizer = encoders.build_tokenizer(self.config.tokenizer)
-        self.models, saved = self._load()
-        self.dropout = trained_with(saved) if self.reading.dropout is None else self.reading.dropout
+        self.models, self._saved = self._load()
         self._find: MostProbable | None = None
         self._generators: dict[int, Any] = {}
         self._longest = utils.resolve_max_positions(
@@ -104,9 +103,12 @@ class Translator:
         """The same model, which reads in another way."""
         other = copy.copy(self)
         other.reading, other._find = reading, None
-        if reading.dropout is not None:
-            other.dropout = reading.dropout
         return other
+
+    @property
+    def dropout(self) -> float:
+        """The p that the segmentations are found or drawn with."""
+        return trained_with(self._saved) if self.reading.dropout is None else self.reading.dropout
 
     def _load(self) -> tuple[list[Any], Any]:
         config = self.config
@@ -271,13 +273,10 @@ def configure(arguments: Sequence[str]) -> Any:
 
 def trained_with(saved: Any) -> float:
     """The p of the source side that a model was trained with; the usual one if it was trained without dropout."""
+    p = saved.bpe.get("bpe_dropout_src", USUAL_P) if saved.get("bpe") else USUAL_P
     try:
-        p = saved.bpe.bpe_dropout_src
-    except AttributeError:
-        return USUAL_P
-    try:
-        return check_dropout(p) or USUAL_P
-    except InputError:
+        return check_dropout(float(p)) or USUAL_P
+    except ValueError:
         raise InputError(f"the model was trained with the dropout {p}: say with --dropout which p to take") from None
 
 

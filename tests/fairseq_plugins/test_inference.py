@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from bpe_dropout import Segmenter
+from bpe_dropout import InputError, Segmenter
 from tests.fairseq_plugins.conftest import MODEL, OURS, PLUGIN, load_symbols, run, run_both
 
 TRANSLATE = ["MOVED", *OURS, "--path", "checkpoints/checkpoint_last.pt", "--beam", "2", "--max-len-b", "20", "--cpu"]
@@ -232,6 +232,17 @@ def test_the_average_over_segmentations(several):
     for one, other in zip(found["average"], expected["average"], strict=True):
         assert one[0] == other[0]
         assert one[1] == pytest.approx(other[1], rel=1e-4)
+
+
+def test_the_p_of_a_model():
+    from omegaconf import OmegaConf
+
+    from fairseq_plugins.translation import trained_with
+
+    for saved, p in (({"bpe": {"bpe_dropout_src": 0.3}}, 0.3), ({"bpe": {"bpe_dropout_src": 0.0}}, 0.1), ({}, 0.1)):
+        assert trained_with(OmegaConf.create(saved)) == p
+    with pytest.raises(InputError, match="trained with the dropout rank:0..0.2: say with --dropout which p to take"):
+        trained_with(OmegaConf.create({"bpe": {"bpe_dropout_src": "rank:0..0.2"}}))
 
 
 def test_draws_can_be_repeated(several):
