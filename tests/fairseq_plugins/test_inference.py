@@ -241,7 +241,9 @@ def test_the_p_of_a_model():
 
     for saved, p in (({"bpe": {"bpe_dropout_src": 0.3}}, 0.3), ({"bpe": {"bpe_dropout_src": 0.0}}, 0.1), ({}, 0.1)):
         assert trained_with(OmegaConf.create(saved)) == p
-    with pytest.raises(InputError, match="trained with the dropout rank:0..0.2: say with --dropout which p to take"):
+    with pytest.raises(
+        InputError, match=r"trained with the dropout rank:0\.\.0\.2: say with --dropout which p to take"
+    ):
         trained_with(OmegaConf.create({"bpe": {"bpe_dropout_src": "rank:0..0.2"}}))
 
 
