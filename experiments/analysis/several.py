@@ -25,7 +25,6 @@ from scripts.machine import machine
 from scripts.paper import Item
 from scripts.runs import Plan
 from scripts.score import score
-from scripts.stage import Reporter
 from scripts.testsets import TEST, read_testset
 
 from .document import Cell, ReportPart, Row, Table
@@ -71,16 +70,15 @@ def main() -> None:
 def measure(plan: Plan, lines: list[str], references: list[str], translate: Translate, configs: Path) -> dict[str, Any]:
     """`translate` takes lines of words, how many segmentations, and what is made of them."""
     found: dict[str, Any] = {}
-    report = Reporter()
     for name, (way, (count, combine)) in itertools.product(TESTSETS, WAYS.items()):
-        report.show(f"{plan.run.name}, {name}: {TITLES[way]}")
         changed, _ = read_testset(name, configs).apply(lines)
         begin = time.perf_counter()
         texts = translate(changed, count, combine)
         seconds = time.perf_counter() - begin
         scores = score(plan, texts, references)
         found.setdefault(name, {})[way] = {**scores, "seconds": round(seconds, 2)}
-    report.clear()
+        told = f"BLEU {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}, {seconds:.0f} s"
+        print(f"{plan.run.name}, {name}: {TITLES[way]}: {told}", flush=True)
     return found
 
 
