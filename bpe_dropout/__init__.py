@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .dictionary import Dictionary
     from .draws import choose, first_bits
     from .lists import BoundedSampler
+    from .most_probable import MostProbable
 
 __all__ = [
     "BoundedSampler",
@@ -31,6 +32,7 @@ __all__ = [
     "Corpus",
     "Dictionary",
     "InputError",
+    "MostProbable",
     "Ragged",
     "Sampler",
     "Segmenter",
@@ -53,6 +55,7 @@ _LATER = {
     "choose": "draws",
     "first_bits": "draws",
     "BoundedSampler": "lists",
+    "MostProbable": "most_probable",
 }
 
 

@@ -21,17 +21,18 @@ import stat
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from .errors import InputError, LineError
+from .errors import InputError, LineError, OutOfReach
 from .files import clean_up_on_sigterm, describe, open_input, open_output, write
 from .learning import count_words, learn, read_counts
 from .lines import blocks_of_lines
 from .progress import Progress
-from .rules import FORMS, Rule, read_dropout
+from .rules import FORMS, Dropout, Rule, read_dropout
 from .segmenter import Segmenter
 
 SIDES = {"source": 0, "target": 1}
+Outcomes = dict[tuple[str, ...], float]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -161,7 +162,9 @@ def make_parser() -> argparse.ArgumentParser:
         "distribution",
         run_distribution,
         "show every segmentation of a word with its exact probability",
-        "For example: bpe-dropout distribution -c codes -p 0.1 unrelated",
+        "For example: bpe-dropout distribution -c codes -p 0.1 unrelated\n\n"
+        "A long word has too many segmentations to list. Of such a word, the most probable are found without the\n"
+        "others, with their exact probabilities, too.",
     )
     add_segmenter(distribution)
     add_dropout(distribution, default=0.1)
@@ -323,25 +326,41 @@ def run_learn(options: argparse.Namespace) -> None:
 def run_distribution(options: argparse.Namespace) -> None:
     segmenter = read_segmenter(options)
     for word in options.words:
-        outcomes = segmenter.distribution(word, options.dropout)
+        try:
+            outcomes, listed = segmenter.distribution(word, options.dropout), True
+        except OutOfReach:
+            if not options.most:
+                raise
+            best = segmenter.most_probable(word, options.dropout, options.most)
+            outcomes, listed = {tuple(pieces): p for pieces, p in best}, False
         if options.json:
-            segmentations = [{"pieces": pieces, "probability": p} for pieces, p in outcomes.items()]
-            print(
-                json.dumps(
-                    {"word": word, "dropout": options.dropout, "segmentations": segmentations},
-                    ensure_ascii=False,
-                    default=str,  # a rule
-                )
-            )
-            continue
+            print(json.dumps(as_json(word, options.dropout, outcomes, listed), ensure_ascii=False, default=str))
+        else:
+            print_distribution(word, options, outcomes, listed)
+
+
+def as_json(word: str, dropout: Dropout, outcomes: Outcomes, listed: bool) -> dict[str, Any]:
+    segmentations = [{"pieces": pieces, "probability": p} for pieces, p in outcomes.items()]
+    others = {} if listed else {"others": 1 - sum(outcomes.values())}
+    return {"word": word, "dropout": dropout, "segmentations": segmentations, **others}
+
+
+def print_distribution(word: str, options: argparse.Namespace, outcomes: Outcomes, listed: bool) -> None:
+    """All segmentations, or the most probable of them; `listed` says whether all are known."""
+    if listed:
         length = sum(p * len(pieces) for pieces, p in outcomes.items())
-        print(f"{word}  (p = {options.dropout:g}: {len(outcomes)} segmentations, {length:.3f} pieces on average)")
-        shown = list(outcomes.items())[: options.most or None]
-        for pieces, p in shown:
-            print(f"  {p:11.9f}  {' '.join(pieces)}")
-        if len(shown) < len(outcomes):
-            rest = sum(p for _, p in list(outcomes.items())[len(shown) :])
-            print(f"  {rest:11.9f}  {len(outcomes) - len(shown)} others; -n 0 shows all")
+        told = f"{len(outcomes)} segmentations, {length:.3f} pieces on average"
+    else:
+        told = f"too many segmentations to list, the {len(outcomes)} most probable"
+    print(f"{word}  (p = {options.dropout:g}: {told})")
+    shown = list(outcomes.items())[: options.most or None]
+    for pieces, p in shown:
+        print(f"  {p:11.9f}  {' '.join(pieces)}")
+    if not listed:
+        print(f"  {1 - sum(outcomes.values()):11.9f}  all others")
+    elif len(shown) < len(outcomes):
+        rest = sum(p for _, p in list(outcomes.items())[len(shown) :])
+        print(f"  {rest:11.9f}  {len(outcomes) - len(shown)} others; -n 0 shows all")
 
 
 def run_calibrate(options: argparse.Namespace) -> None:

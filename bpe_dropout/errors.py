@@ -9,6 +9,10 @@ class InputError(ValueError):
     """Input that cannot be used. Its text is shown to the user as it is."""
 
 
+class OutOfReach(InputError):
+    """A word with too many segmentations for what is asked."""
+
+
 class LineError(InputError):
     """A line of text that cannot be used. Its text begins with the line; the caller adds the file in front."""
 

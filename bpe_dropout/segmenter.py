@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from .codes import Codes, read_vocabulary
-from .errors import InputError, LineError, check_number, encode, not_text
+from .errors import InputError, LineError, OutOfReach, check_number, encode, not_text
 from .keys import FreshKeys, check_no_key, make_key
 from .rules import Dropout, Rule, may_drop, read_dropout
 
@@ -229,9 +229,55 @@ class Segmenter:
         try:
             outcomes = _core.distribution(self._merges, self.word(word), rates, limit)
         except _core.TooManyStates as error:
-            raise InputError(f"the segmentations of {word!r} are too many to list: {error}") from None
+            raise OutOfReach(f"the segmentations of {word!r} are too many to list: {error}") from None
         named = ((tuple(map(self._piece_name, pieces)), probability) for pieces, probability in outcomes)
         return dict(sorted(named, key=lambda outcome: (-outcome[1], outcome[0])))
+
+    def probability(self, pieces: Sequence[str], dropout: Dropout, *, limit: int = 1 << 16) -> float:
+        """The exact probability of one segmentation of a word, for long words, too.
+
+        >>> segmenter.probability(["un@@", "relat@@", "ed"], dropout=0.1)
+        0.07
+
+        Only what can become part of these pieces is looked at: milliseconds for a word of 30 characters. It is an
+        error if that is more than `limit` states of Algorithm 1 at a time; the error then says between which bounds
+        the probability is.
+        """
+        given = list(pieces)
+        word = self._join(given)
+        try:
+            least, most = _core.probability(self._merges, self.word(word), self._rates(dropout), given, limit)
+        except _core.TooManyStates as error:
+            raise OutOfReach(f"the probability of {' '.join(given)!r} cannot be computed: {error}") from None
+        if most - least > 1e-12 * most:
+            raise OutOfReach(
+                f"the probability of {' '.join(given)!r} is between {least:g} and {most:g}: to compute it exactly "
+                f"needs more than {limit} states at a time"
+            )
+        return least
+
+    def _join(self, pieces: Sequence[str]) -> str:
+        """The word that these are the pieces of."""
+        for piece in pieces[:-1]:
+            if not piece.endswith(self.separator):
+                raise InputError(f"{piece!r} is within a word and must end with {self.separator!r}: {' '.join(pieces)}")
+        return "".join([*(piece.removesuffix(self.separator) for piece in pieces[:-1]), *pieces[-1:]])
+
+    def most_probable(
+        self, line: str, dropout: Dropout, count: int, *, split: Split = "spaces"
+    ) -> list[tuple[list[str], float]]:
+        """The `count` most probable segmentations of a line of words, with their exact probabilities.
+
+        >>> segmenter.most_probable("unrelated words", dropout=0.1, count=2)
+        [(['un@@', 'related', 'words'], 0.55), (['un@@', 'relat@@', 'ed', 'words'], 0.06)]
+
+        The most probable is first; of equals, the order is always the same. For many lines, and for what to do with
+        words that have too many segmentations, see MostProbable.
+        """
+        from .most_probable import MostProbable
+
+        _split(split)
+        return MostProbable(self, dropout, count, split=split)(line)
 
     def _piece_name(self, piece: str) -> str:
         """How a piece of the core is shown."""

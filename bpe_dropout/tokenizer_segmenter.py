@@ -181,6 +181,12 @@ class TokenizerSegmenter(Segmenter):
     def process_line(self, *args: Any, **options: Any) -> NoReturn:
         raise InputError("process_line is for codes of subword-nmt; of a tokenizer, take segment, ids or encode")
 
+    def probability(self, *args: Any, **options: Any) -> NoReturn:
+        raise InputError("probability is for codes of subword-nmt; of a tokenizer, take distribution")
+
+    def most_probable(self, *args: Any, **options: Any) -> NoReturn:
+        raise InputError("most_probable is for codes of subword-nmt; of a tokenizer, take distribution")
+
     def stream(self, *args: Any, **options: Any) -> Stream:
         raise InputError("a stream is for codes of subword-nmt; of a tokenizer, take Corpus.from_tokenizer")
 

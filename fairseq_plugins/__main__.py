@@ -1,5 +1,6 @@
 """python -m fairseq_plugins            prints the folder to name as fairseq's --user-dir
 python -m fairseq_plugins average       averages checkpoints
+python -m fairseq_plugins translate     translates text, reading it in several segmentations
 python -m fairseq_plugins data | convert | dictionary    the same as bpe-dropout data | convert | dictionary
 """
 
@@ -9,19 +10,33 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bpe_dropout import InputError
 from bpe_dropout.files import clean_up_on_sigterm, describe
 
+TRANSLATE = """Translates text, one sentence per line, reading each sentence in several segmentations. For example
+
+  python -m fairseq_plugins translate DATA --path checkpoints/average.pt --beam 4 < text > translations
+  python -m fairseq_plugins translate DATA --path checkpoints/average.pt --beam 4 --segmentations 16 < text
+
+A model that was trained with BPE-dropout can read a sentence in any segmentation. With --segmentations K it translates
+the K most probable ones, and takes the translation with the best score; or it reads them all at once. One
+segmentation is plain BPE, as in fairseq-interactive, whose options can all be given, too."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = make_parser().parse_args(arguments)
+    parser = make_parser()
+    options, others = parser.parse_known_args(arguments)
+    takes_others = getattr(options, "takes_others", False)
+    if others and not takes_others:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
     if not hasattr(options, "run"):
         print(Path(__file__).parent)
         return 0
     clean_up_on_sigterm()
     try:
-        options.run(options)
+        options.run(options, *([others] if takes_others else []))
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -67,7 +82,48 @@ def make_parser() -> argparse.ArgumentParser:
         "-o", "--output", type=Path, required=True, metavar="FILE", help="the average, written whole or not at all"
     )
     averaging.set_defaults(run=lambda options: average(options.checkpoints, options.output, options.last, options.by))
+    add_translate(commands, plain)
     return parser
+
+
+def add_translate(commands: Any, formatter: Any) -> None:
+    translating = commands.add_parser(
+        "translate",
+        help="translate text, reading it in several segmentations",
+        usage="%(prog)s DATA --path FILE [--segmentations K] [...] [options of fairseq-interactive]",
+        description=TRANSLATE,
+        formatter_class=formatter,
+        allow_abbrev=False,
+    )
+    translating.add_argument(
+        "--segmentations", type=int, default=1, metavar="K", help="read the K most probable segmentations (default: 1)"
+    )
+    translating.add_argument(
+        "--combine",
+        choices=("score", "average"),
+        default="score",
+        help="take the translation with the best score, or average the next token's probabilities (default: score)",
+    )
+    translating.add_argument(
+        "--draws", action="store_true", help="read K segmentations that are drawn, with --seed, not the most probable"
+    )
+    translating.add_argument(
+        "-p", "--dropout", type=float, metavar="P",
+        help="the p of their probabilities (default: as the model was trained; 0.1 if without dropout)",
+    )  # fmt: skip
+    translating.add_argument(
+        "--words", action="store_true", help="the input is words as in the data folder, and so is the output"
+    )
+    translating.add_argument(
+        "-o", "--output", metavar="FILE", help="translations, written whole or not at all (default: standard output)"
+    )
+
+    def run(options: argparse.Namespace, others: list[str]) -> None:
+        from . import translation
+
+        translation.translate(options, others)
+
+    translating.set_defaults(run=run, takes_others=True)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,11 @@ class SegmentingBpe:
 
     def encode(self, line: str) -> str:
         """Raw source text to pieces: fairseq's interface."""
-        return " ".join(self.model("src").segment(self._preparation(self.folder.source).prepare(line)))
+        return " ".join(self.model("src").segment(self.prepare(line)))
+
+    def prepare(self, line: str) -> str:
+        """Raw source text to words."""
+        return self._preparation(self.folder.source).prepare(line)
 
     def decode(self, pieces: str) -> str:
         """Pieces of the target to text: fairseq's interface."""

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "learner.h"
+#include "probability.h"
 #include "stream.h"
 #include "threads.h"
 
@@ -143,12 +144,28 @@ class Lines {
   bool busy_ = false;
 };
 
-py::list distribution_of(const Merges& merges, const PyWord& word, const Dropout& dropout, std::size_t most) {
-  py::list outcomes;
-  for (const auto& [pieces, probability] : distribution(merges, word.word(), dropout, most)) {
-    outcomes.append(py::make_tuple(py::tuple(piece_strings(merges, word.word(), pieces)), probability));
+py::list listed(const Merges& merges, const PyWord& word, const std::vector<Outcome>& outcomes) {
+  py::list list;
+  for (const auto& [pieces, probability] : outcomes) {
+    list.append(py::make_tuple(py::tuple(piece_strings(merges, word.word(), pieces)), probability));
   }
-  return outcomes;
+  return list;
+}
+
+py::list distribution_of(const Merges& merges, const PyWord& word, const Dropout& dropout, std::size_t most) {
+  return listed(merges, word, distribution(merges, word.word(), dropout, most));
+}
+
+py::list most_probable_of(const Merges& merges, const PyWord& word, const Dropout& dropout, std::size_t count,
+                          std::size_t most) {
+  return listed(merges, word, most_probable(merges, word.word(), dropout, count, most));
+}
+
+// At least, and at most.
+std::pair<double, double> probability_of(const Merges& merges, const PyWord& word, const Dropout& dropout,
+                                         const std::vector<std::string>& pieces, std::size_t most) {
+  const Bounds bounds = probability(merges, word.word(), dropout, pieces, most);
+  return {bounds.least, bounds.most};
 }
 
 // The mean number of pieces of each word: exact for the first `exact` of them, as far as they have no more
@@ -443,6 +460,8 @@ PYBIND11_MODULE(_core, m) {
 
   m.def("draw", &draw_pieces);
   m.def("distribution", &distribution_of);
+  m.def("most_probable", &most_probable_of);
+  m.def("probability", &probability_of);
   m.def("expected_lengths", &expected_lengths);
   m.def("uses_avx2", &uses_avx2);
   m.def("use_avx2", &use_avx2);

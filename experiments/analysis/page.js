@@ -79,8 +79,9 @@ const plain = (word, ranks) => spell(plainSteps(word, ranks).at(-1).tokens);
 
 // Every segmentation with its exact probability: [[pieces, probability], ...]; null if there are too many states. The
 // i-th candidate is applied with probability p^i (1 - p), none of n with p^n. A merge makes a state one token shorter,
-// so the states are processed from the longest to the shortest. Pauses after each state: others get their turn.
-function* enumerate(word, ranks, p) {
+// so the states are processed from the longest to the shortest. Pauses after each state: others get their turn. With
+// `allowed`, only the merges that it allows are followed.
+function* enumerate(word, ranks, p, allowed = () => true) {
   if ([...word].length === 1) return [[[word], 1]];
   if (p === 0) return [[plain(word, ranks), 1]];
   const done = [];
@@ -94,6 +95,7 @@ function* enumerate(word, ranks, p) {
       let end = -1;
       const spaces = tokens.map((token) => (end += token.length + 1));
       found.forEach((position, i) => {
+        if (!allowed(tokens, position)) return;
         const key = before.slice(0, spaces[position]) + before.slice(spaces[position] + 1);
         const share = probability * p ** i * (1 - p);
         const state = shorter.get(key);
@@ -110,8 +112,33 @@ function* enumerate(word, ranks, p) {
   return done;
 }
 
-const distribution = (word, ranks, p) => {
-  const work = enumerate(word, ranks, p);
+// The probability of one segmentation; null if it takes too many states, far fewer than to list all. Only tokens that can
+// become part of its pieces are made on the way to it.
+function* probabilityOf(pieces, ranks, p) {
+  const word = pieces.join("");
+  const text = (begin, end) => word.slice(begin, end) + (end === word.length ? END : "");
+  const useful = new Set();
+  const mark = (begin, end) => {
+    if (useful.has(`${begin} ${end}`)) return;
+    useful.add(`${begin} ${end}`);
+    for (let middle = begin + 1; middle < end; middle++) {
+      if (!ranks.has(`${text(begin, middle)} ${text(middle, end)}`)) continue;
+      mark(begin, middle);
+      mark(middle, end);
+    }
+  };
+  let begin = 0;
+  for (const piece of pieces) mark(begin, (begin += piece.length));
+  const isUseful = (tokens, i) => {
+    let from = 0;
+    for (let before = 0; before < i; before++) from += tokens[before].length;
+    return useful.has(`${from} ${Math.min(from + tokens[i].length + tokens[i + 1].length, word.length)}`);
+  };
+  const found = yield* enumerate(word, ranks, p, isUseful);
+  return found && (found.find(([one]) => one.join(" ") === pieces.join(" "))?.[1] ?? 0);
+}
+
+const finish = (work) => {
   for (;;) {
     const { done, value } = work.next();
     if (done) return value;
@@ -130,7 +157,8 @@ const mulberry32 = (seed) => () => {
 window.bpeDropout = {
   plain: (pairs, word) => plain(word, ranksOf(pairs)),
   sample: (pairs, word, p, seed) => spell(sampleSteps(word, ranksOf(pairs), p, mulberry32(seed)).at(-1).tokens),
-  distribution: (pairs, word, p) => distribution(word, ranksOf(pairs), p),
+  distribution: (pairs, word, p) => finish(enumerate(word, ranksOf(pairs), p)),
+  probability: (pairs, pieces, p) => finish(probabilityOf(pieces, ranksOf(pairs), p)),
 };
 
 // The page.
@@ -285,7 +313,7 @@ const limitsOf = ({ thing, hasCapitals }) =>
       ? `This language has no spaces: what BPE segments is a phrase, here of at most ${LONGEST} characters.`
       : `One word at a time, of at most ${LONGEST} characters.`,
     "Very long ones have too many segmentations to list " +
-      `(more than ${STATES.toLocaleString("en")} states on the way to them): of these only draws are shown.`,
+      `(more than ${STATES.toLocaleString("en")} states on the way to them): of these only plain BPE and draws are shown.`,
     `Nothing is tokenized: punctuation that you type is part of the ${thing}.`,
     hasCapitals ? "" : "The merges are of lowercased text, so capitals are lowercased.",
   ].join(" ");
@@ -303,13 +331,12 @@ const remarksOf = ({ typed, word }, { known }) => {
 };
 
 // The distribution of a long word takes seconds: it is computed in slices, and given up for `isStale`.
-const distributionInSlices = async ({ word, p }, ranks, isStale) => {
-  const work = enumerate(word, ranks, p);
+const inSlices = async (work, doing, isStale) => {
   for (let start = performance.now(); ; ) {
     const { done, value } = work.next();
     if (done) return value;
     if (performance.now() - start < 30) continue;
-    byId("expectation").textContent = `Finding all segmentations of “${word}” …`;
+    byId("expectation").textContent = doing;
     byId("segmentations").setAttribute("aria-busy", "true");
     await new Promise((resume) => setTimeout(resume));
     if (isStale()) return undefined;
@@ -317,14 +344,15 @@ const distributionInSlices = async ({ word, p }, ranks, isStale) => {
   }
 };
 
-const showDistribution = ({ word, p }, found) => {
+const showDistribution = ({ word, p }, found, single) => {
   byId("segmentations").setAttribute("aria-busy", "false");
   byId("segmentations").parentElement.hidden = !found;
   byId("more").textContent = "";
   if (!found) {
     byId("expectation").textContent =
       `“${word}” has too many segmentations to list them all: more than ${STATES} states would have to be visited. ` +
-      "A single draw is shown below.";
+      "A single draw is shown below." +
+      single.map(([name, probability]) => ` The probability of ${name} is ${readable(probability)}.`).join("");
     return;
   }
   found.sort((a, b) => b[1] - a[1]);
@@ -387,7 +415,7 @@ const showSteps = ({ word, p, seed, without }, ranks) => {
     const problem = `The seed is a whole number from 0 to ${SEEDS - 1}.`;
     byId("drawn").replaceChildren(make("span", { className: "problem" }, problem));
     byId("steps").replaceChildren();
-    return;
+    return undefined;
   }
   const steps = isPlain ? plainSteps(word, ranks) : sampleSteps(word, ranks, p, mulberry32(seed));
   const how = isPlain ? "plain BPE" : `p = ${p}, seed ${seed}`;
@@ -396,6 +424,7 @@ const showSteps = ({ word, p, seed, without }, ranks) => {
     make("output", { id: "segmentation" }, written(spell(steps.at(-1).tokens))),
   );
   byId("steps").replaceChildren(...steps.map((step) => showStep(step, ranks)));
+  return isPlain ? undefined : spell(steps.at(-1).tokens);
 };
 
 const startExplorer = () => {
@@ -457,9 +486,20 @@ const startExplorer = () => {
     if (problem) return;
     const { ranks } = now.table;
     byId("plain").textContent = written(plain(now.word, ranks));
-    showSteps(now, ranks);
-    const found = await distributionInSlices(now, ranks, () => mine !== turn);
-    if (mine === turn) showDistribution(now, found);
+    const drawn = showSteps(now, ranks);
+    const isStale = () => mine !== turn;
+    const finding = `Finding all segmentations of “${now.word}” …`;
+    const found = await inSlices(enumerate(now.word, ranks, now.p), finding, isStale);
+    if (!isStale()) showDistribution(now, found, []);
+    const single = [];
+    const asked = [["plain BPE", plain(now.word, ranks)], ...(drawn ? [["this draw", drawn]] : [])];
+    for (const [name, pieces] of found || isStale() ? [] : asked) {
+      const doing = `“${now.word}” has too many segmentations to list. Finding the probability of ${name} …`;
+      const probability = await inSlices(probabilityOf(pieces, ranks, now.p), doing, isStale);
+      if (isStale()) return;
+      if (probability !== null) single.push([name, probability]);
+      showDistribution(now, found, single);
+    }
   };
   // Browsers refuse an address that changes too often, as under a slider.
   let waiting;

@@ -152,6 +152,23 @@ def test_distribution(files):
     assert (parsed["word"], parsed["dropout"]) == ("statement", 0.2)
 
 
+def test_distribution_of_a_long_word(files):
+    """Too many segmentations to list: the most probable are found without the others."""
+    word = "statement" * 8
+    options = ("distribution", "-c", files / "codes", "-p", "0.01", "-n", 2)
+    out, _ = run(*options, word)
+    lines = out.decode().split("\n")
+    assert lines[0] == f"{word}  (p = 0.01: too many segmentations to list, the 2 most probable)"
+    assert lines[3].endswith("  all others")
+    parsed = json.loads(run(*options, "--json", word)[0])
+    segmenter = Segmenter.from_codes(files / "codes")
+    assert parsed["segmentations"][0]["pieces"] == segmenter.segment(word)
+    assert parsed["others"] == pytest.approx(1 - sum(one["probability"] for one in parsed["segmentations"]))
+    for one in parsed["segmentations"]:
+        assert one["probability"] == pytest.approx(segmenter.probability(one["pieces"], 0.01), rel=1e-11)
+    assert "too many to list" in run("distribution", "-c", files / "codes", "-n", 0, word, code=1)[1]
+
+
 def test_calibrate(files):
     text = (files / "text").read_bytes()
     parsed = json.loads(run("calibrate", "-c", files / "codes", "--ratio", "1.3", "--json", text=text)[0])

@@ -550,6 +550,10 @@ def test_calls_that_a_tokenizer_has_no_use_for():
     segmenter = Segmenter.from_tokenizer(KINDS["gpt2"]())
     with pytest.raises(InputError, match="take segment, ids or encode"):
         segmenter.process_line("two men")
+    with pytest.raises(InputError, match="probability is for codes of subword-nmt"):
+        segmenter.probability(["two"], 0.1)
+    with pytest.raises(InputError, match="most_probable is for codes of subword-nmt"):
+        segmenter.most_probable("two men", 0.1, 2)
     with pytest.raises(InputError, match=r"take Corpus\.from_tokenizer"):
         segmenter.stream()
     with pytest.raises(InputError, match="leave out split"):

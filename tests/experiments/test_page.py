@@ -1,5 +1,6 @@
 """The page of the report in a real browser: Debian's chromium, driven by selenium. Left out: whether it looks good."""
 
+import itertools
 import re
 import shutil
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bpe_dropout import Codes
+from bpe_dropout import Codes, Segmenter
 from bpe_dropout.reference import distribution, plain, spell
 from experiments.analysis.document import Cell, Drawing, Finding, ReportPart, Row, Section, Table
 from experiments.analysis.drawing import SIZE, draw_steps, new_figure
@@ -566,6 +567,19 @@ def test_distribution_is_the_reference(page: Any, codes: Codes) -> None:
     assert [tuple(pieces) for pieces in plains] == [spell(plain(word, own), own) for word in WORDS]
 
 
+def test_the_probability_of_one_segmentation_is_the_reference(page: Any, codes: Codes) -> None:
+    own = Codes((*MERGES, *codes.pairs))
+    for word, p in itertools.product(WORDS, [0.1, 0.5]):
+        expected = distribution(word, own, p)
+        found = page.execute_script(
+            "const [pairs, all, p] = arguments; return all.map(pieces => bpeDropout.probability(pairs, pieces, p));",
+            own.pairs,
+            list(expected),
+            p,
+        )
+        assert found == pytest.approx(list(expected.values()), rel=1e-9, abs=1e-15)
+
+
 def test_distribution_of_japanese_is_the_reference(page: Any) -> None:
     computed = page.execute_script(
         "return bpeDropout.distribution(arguments[0], arguments[1], 0.6)", JAPANESE.pairs, PHRASE
@@ -805,18 +819,25 @@ def test_capitals_of_a_table_that_has_them(page: Any, tmp_path: Path) -> None:
 def test_the_explorer_says_what_it_cannot_do(page: Any) -> None:
     assert texts(page, "#limits") == [
         "One word at a time, of at most 100 characters. Very long ones have too many segmentations to list (more than "
-        "200,000 states on the way to them): of these only draws are shown. Nothing is tokenized: punctuation that you "
-        "type is part of the word. The merges are of lowercased text, so capitals are lowercased."
+        "200,000 states on the way to them): of these only plain BPE and draws are shown. Nothing is tokenized: "
+        "punctuation that you type is part of the word. The merges are of lowercased text, so capitals are lowercased."
     ]
 
 
-def test_too_long_to_enumerate(page: Any) -> None:
-    word = "unrelated" * 6
+def test_too_long_to_enumerate(page: Any, codes: Codes) -> None:
+    word = "unrelated" * 4
     type_into(page, "word", word)
     wait(page, lambda: "too many segmentations" in find(page, "#expectation")[0].text)
+    wait(page, lambda: "The probability of this draw" in find(page, "#expectation")[0].text)
     assert texts(page, "#segmentations") == []
     assert len(find(page, "#steps li")) > 20
-    assert find(page, "#drawn")[0].text.replace("@@ ", "").endswith(word)
+    drawn = find(page, "#segmentation")[0].text
+    assert drawn.replace("@@ ", "") == word
+    shown = re.findall(r"The probability of (plain BPE|this draw) is ([\d.e-]+)\.", find(page, "#expectation")[0].text)
+    assert [name for name, _ in shown] == ["plain BPE", "this draw"]
+    segmenter = Segmenter(codes)
+    for (_, probability), pieces in zip(shown, (segmenter.segment(word), drawn.split()), strict=True):
+        assert float(probability) == pytest.approx(segmenter.probability(pieces, 0.1), rel=0.01, abs=1e-6)
 
 
 def test_no_explorer_without_merges(page: Any, tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """A trained model at work: generate, interactive, validate, Python; plain segmentation, raw text in and out, folders
 that have moved."""
 
+import json
 import re
 import shutil
 
 import pytest
 
-from bpe_dropout import Segmenter
+from bpe_dropout import InputError, Segmenter
 from tests.fairseq_plugins.conftest import MODEL, OURS, PLUGIN, load_symbols, run, run_both
 
 TRANSLATE = ["MOVED", *OURS, "--path", "checkpoints/checkpoint_last.pt", "--beam", "2", "--max-len-b", "20", "--cpu"]
@@ -124,6 +125,133 @@ print("text:", model.translate({RAW[0]!r}, beam=2))
     text = re.search(r"^text: (.+)$", done.out, re.MULTILINE)
     assert text
     assert "@@" not in text[1]
+
+
+LINES = [*RAW, "It is here that the statement is used", "a"]
+SEVERAL = """
+import json, sys, warnings
+import torch
+from bpe_dropout import Segmenter
+from fairseq_plugins.translation import Reading, Translator
+
+lines = json.loads(sys.argv[1])
+given = ["MOVED", "--path", "checkpoints/checkpoint_last.pt", "--max-len-b", "20", "--cpu"]
+greedy, beam = [*given, "--beam", "1"], [*given, "--beam", "2"]
+found = {
+    "plain": [one.text for one in Translator(beam)(lines)],
+    "score": [(one.text, one.score, one.source) for one in Translator(beam, Reading(4))(lines)],
+    "average": [(one.text, one.score) for one in Translator(greedy, Reading(4, "average"))(lines)],
+    "drawn": [(Translator(beam, Reading(4, "score", drawn=True)).readings(lines[0], number)) for number in (0, 0, 1)],
+}
+plain = Translator(greedy)
+task, model = plain.task, plain.models[0]
+segmenter = Segmenter.from_codes("MOVED/codes.en")
+most_probable = [segmenter.most_probable(plain.bpe.prepare(line), 0.1, 4) for line in lines]
+readings = [[" ".join(pieces) for pieces, _ in found] for found in most_probable]
+
+
+def encode(reading):
+    return task.source_dictionary.encode_line(reading, add_if_not_exist=False).long()[None]
+
+
+def text(tokens):
+    return plain.bpe.decode(task.target_dictionary.string(tokens))
+
+
+def by_score(given):
+    generator, best = Translator(beam)._generator(1), None
+    for reading in given:
+        tokens = encode(reading)
+        net_input = {"src_tokens": tokens, "src_lengths": torch.tensor([tokens.size(1)])}
+        one = generator.generate([model], {"net_input": net_input})[0][0]
+        if best is None or one["score"] > best[1]:
+            best = text(one["tokens"]), one["score"].item(), reading
+    return best
+
+
+def by_average(given):
+    eos, pad = task.target_dictionary.eos(), task.target_dictionary.pad()
+    tokens, score = torch.tensor([[eos]]), 0.0
+    for step in range(21):
+        each = []
+        for reading in given:
+            source = encode(reading)
+            out = model(source, torch.tensor([source.size(1)]), tokens)
+            each.append(model.get_normalized_probs(out, log_probs=False)[0, -1])
+        mean = torch.stack(each).mean(dim=0)
+        mean[pad] = 0
+        if step == 0:
+            mean[eos] = 0
+        chosen = eos if step == 20 else mean.argmax().item()
+        score += mean[chosen].log().item()
+        if chosen == eos:
+            break
+        tokens = torch.cat([tokens, torch.tensor([[chosen]])], dim=1)
+    return text(tokens[0, 1:]), score / tokens.size(1)
+
+
+with torch.no_grad():
+    expected = {"score": [by_score(one) for one in readings], "average": [by_average(one) for one in readings]}
+print("JSON", json.dumps([found, expected, [len(one) for one in readings]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def several(model):
+    done = run("python", "-W", "ignore", "-c", SEVERAL, json.dumps(LINES), cwd=model)
+    return json.loads(re.search(r"^JSON (.*)$", done.out, re.MULTILINE)[1])
+
+
+def test_one_segmentation_is_plain_bpe(model, several):
+    """The default, and the same as fairseq-interactive."""
+    text = "".join(f"{line}\n" for line in LINES)
+    translate = ["-m", "fairseq_plugins", "translate", "MOVED", *TRANSLATE[len(OURS) + 1 :]]
+    interactive, translated, without_model = run_both(
+        ("fairseq-interactive", *TRANSLATE, {"cwd": model, "stdin": text}),
+        ("python", *translate, "-o", "translations", {"cwd": model, "stdin": text}),
+        ("python", "-m", "fairseq_plugins", "translate", "MOVED", "--segmentations", 2, {"cwd": model, "check": False}),
+    )
+    expected = list(hypotheses(interactive.out, "D").values())
+    assert (model / "translations").read_text().splitlines() == several[0]["plain"] == expected
+    assert translated.out == ""
+    assert without_model.sentence == "error: say which model translates: --path checkpoints/average.pt"
+
+
+def test_the_best_score_over_segmentations(several):
+    found, expected, counts = several
+    assert counts == [4, 4, 4, 4, 1]
+    for one, other in zip(found["score"], expected["score"], strict=True):
+        assert one[0] == other[0]
+        assert one[1] == pytest.approx(other[1], rel=1e-4)
+    assert any(one[2] == other[2] for one, other in zip(found["score"], expected["score"], strict=True))
+
+
+def test_the_average_over_segmentations(several):
+    """Against the mean of the probabilities, computed step by step without fairseq's search."""
+    found, expected, _ = several
+    for one, other in zip(found["average"], expected["average"], strict=True):
+        assert one[0] == other[0]
+        assert one[1] == pytest.approx(other[1], rel=1e-4)
+
+
+def test_the_p_of_a_model():
+    from omegaconf import OmegaConf
+
+    from fairseq_plugins.translation import trained_with
+
+    for saved, p in (({"bpe": {"bpe_dropout_src": 0.3}}, 0.3), ({"bpe": {"bpe_dropout_src": 0.0}}, 0.1), ({}, 0.1)):
+        assert trained_with(OmegaConf.create(saved)) == p
+    with pytest.raises(
+        InputError, match=r"trained with the dropout rank:0\.\.0\.2: say with --dropout which p to take"
+    ):
+        trained_with(OmegaConf.create({"bpe": {"bpe_dropout_src": "rank:0..0.2"}}))
+
+
+def test_draws_can_be_repeated(several):
+    first, again, of_another_sentence = several[0]["drawn"]
+    assert first == again != of_another_sentence
+    assert len(first) == 4
+    assert len(set(first)) > 1
 
 
 def test_a_forgotten_bpe(model):

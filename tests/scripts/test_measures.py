@@ -52,7 +52,7 @@ def test_what_is_measured_of_which_methods():
     }
     of_any = {"datasets", "embeddings", "timing"}
     assert taken["unigram"] == of_any
-    assert taken["bpe"] == {*of_any, "merges"}
+    assert taken["bpe"] == {*of_any, "merges", "several"}
     assert taken["bpe-dropout"] == taken["bpe-dropout-src"] == set(MEASURES)
 
 

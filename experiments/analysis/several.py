@@ -1,0 +1,140 @@
+"""Translating with several segmentations of the source: beyond the paper, which leaves it for later (section 7).
+
+The test set, as it is and misspelled, is translated from the K most probable segmentations of each sentence, for K = 1
+(plain BPE), 4 and 16: the translation with the best score is taken, or the next token's probabilities are averaged.
+BLEU, chrF, and the seconds that it takes, finding the segmentations included.
+python -m experiments.analysis.several RUN --folder DATA --checkpoint FILE --references FILE --output FILE
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from bpe_dropout.data.folder import DataFolder
+from bpe_dropout.data.preparation import read_preparation
+from bpe_dropout.lines import read_lines
+from scripts.arguments import common_arguments
+from scripts.devices import Devices, environment_of, one_device
+from scripts.generate import BEAM, LENPEN, SUBSET
+from scripts.machine import machine
+from scripts.paper import Item
+from scripts.runs import Plan
+from scripts.score import score
+from scripts.testsets import TEST, read_testset
+
+from .document import Cell, ReportPart, Row, Table
+from .labels import system_title
+from .measurement import begin, record, sides_of
+from .results import Results
+
+if TYPE_CHECKING:
+    from fairseq_plugins.translation import Combine
+
+TESTSETS = (TEST, "misspelled")
+PLAIN = "1"
+WAYS: dict[
+    str, tuple[int, Combine]
+] = {  # by the name that a result has: how many segmentations, and what is made of them
+    PLAIN: (1, "score"),
+    "4 by score": (4, "score"),
+    "16 by score": (16, "score"),
+    "4 averaged": (4, "average"),
+    "16 averaged": (16, "average"),
+}
+TITLES = {
+    PLAIN: "K = 1, plain BPE",
+    "4 by score": "K = 4, best score",
+    "16 by score": "K = 16, best score",
+    "4 averaged": "K = 4, averaged",
+    "16 averaged": "K = 16, averaged",
+}
+Translate = Callable[[list[str], int, "Combine"], list[str]]
+
+
+def main() -> None:
+    references = {"type": Path, "required": True, "metavar": "FILE", "help": "the untokenized test text"}
+    plan, options = begin("several", __doc__, (("--references", references),))
+    p = sides_of(plan, options.folder)["src"].p
+    translate = load(plan, options.folder, options.checkpoint, p, one_device())
+    source = DataFolder(options.folder, plan.run.source, plan.run.target).text(SUBSET, plan.run.source)
+    lines, wanted = read_lines(source, "text"), read_lines(options.references, "text")
+    found = measure(plan, lines, wanted, translate, options.configs)
+    record("several", plan, options, {"p": p, "beam": BEAM, "lenpen": LENPEN, **found, "machine": machine()})
+
+
+def measure(plan: Plan, lines: list[str], references: list[str], translate: Translate, configs: Path) -> dict[str, Any]:
+    """`translate` takes lines of words, how many segmentations, and what is made of them."""
+    found: dict[str, Any] = {}
+    for name, (way, (count, combine)) in itertools.product(TESTSETS, WAYS.items()):
+        changed, _ = read_testset(name, configs).apply(lines)
+        begin = time.perf_counter()
+        texts = translate(changed, count, combine)
+        seconds = time.perf_counter() - begin
+        scores = score(plan, texts, references)
+        found.setdefault(name, {})[way] = {**scores, "seconds": round(seconds, 2)}
+        told = f"BLEU {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}, {seconds:.0f} s"
+        print(f"{plan.run.name}, {name}: {TITLES[way]}: {told}", flush=True)
+    return found
+
+
+def load(plan: Plan, folder: Path, checkpoint: Path, p: float, devices: Devices) -> Translate:
+    import torch
+
+    from fairseq_plugins.translation import Reading, Translator, be_quiet
+
+    be_quiet()
+    if threads := environment_of(plan, devices).get("OMP_NUM_THREADS"):
+        torch.set_num_threads(int(threads))  # as many as fairseq-generate has
+    translator = Translator(
+        [
+            *common_arguments(plan, folder),
+            *("--path", str(checkpoint), "--beam", str(BEAM), "--lenpen", str(LENPEN)),
+            *("--max-tokens", str(plan.model.tokens_at_once), "--fp16" if devices.gpus else "--cpu"),
+        ]
+    )
+    preparation = read_preparation(folder, plan.run.target)
+
+    def translate(lines: list[str], count: int, combine: Combine) -> list[str]:
+        reads = translator.reading_as(Reading(count, combine, dropout=p, is_words=True))
+        return [preparation.restore(one.text) for one in reads(lines)]
+
+    return translate
+
+
+def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
+    """A row for each system and test set that was measured."""
+    part = ReportPart(item.name, item.title, item.section, item.text.strip(), is_study=item.is_study)
+    rows: list[Row] = []
+    for row, _, runs in item.cells(configs):
+        found = [results.get(run.name, "several") for run in runs]
+        there = [one for one in found if one is not None]
+        for testset in TESTSETS if there else ():
+            title = f"{system_title(runs[0], configs)}, {read_testset(testset, configs).title}"
+            rows.append(Row([Cell(title), *cells_of([one[testset] for one in there])], row.title))
+        if len(there) < len(found):
+            part.fill = f"make fill-{item.name}"
+    if rows:
+        part.blocks.append(Table(item.name, item.title, ["", *TITLES.values()], rows))
+    return part
+
+
+def cells_of(measured: list[dict[str, Any]]) -> list[Cell]:
+    """BLEU, its mean over seeds; chrF; and how many times as long it takes as plain BPE."""
+    numbers = ("bleu", "chrf", "seconds")
+    means = {way: {number: fmean(one[way][number] for one in measured) for number in numbers} for way in WAYS}
+    best = max(mean["bleu"] for mean in means.values())
+    cells = []
+    for way, mean in means.items():
+        times = mean["seconds"] / means[PLAIN]["seconds"]
+        more = f"chrF {mean['chrf']:.2f}" + (f", {times:.1f} times as long" if way != PLAIN else "")
+        cells.append(Cell(f"{mean['bleu']:.2f}", mean["bleu"], more, best=mean["bleu"] == best))
+    return cells
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,322 @@
+"""Translates text, reading each sentence in several segmentations: python -m fairseq_plugins translate DATA --path FILE
+
+    python -m fairseq_plugins translate DATA --path checkpoints/average.pt --beam 4 < text > translations
+    python -m fairseq_plugins translate DATA --path checkpoints/average.pt --beam 4 --segmentations 16 < text
+
+A model that was trained with BPE-dropout can read a sentence in any segmentation. With --segmentations K it reads the K
+most probable ones, by their exact probability, or K draws; each is translated, and the translation with the best score
+is taken, the log probability divided by length^lenpen (Kudo's n-best decoding, 2018); or, with --combine average, all
+are read at once, and the next token's probability is the average over them: an ensemble of one model. With one
+segmentation it is plain BPE, the default, and the result that of fairseq-interactive.
+
+All options of fairseq-interactive can be given, too. Input is one sentence per line, and so is the output.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from fairseq import checkpoint_utils, options, tasks, utils
+from fairseq.data import data_utils, encoders
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.sequence_generator import EnsembleModel
+
+from bpe_dropout import InputError, MostProbable
+from bpe_dropout.errors import check_dropout, check_number
+from bpe_dropout.methods.bpe import BpeModel
+
+from .task import ResegmentingTask
+
+Combine = Literal["score", "average"]
+MAX_TOKENS, BUFFER = 4096, 1000  # of a batch; lines that are read before they are translated
+USUAL_P = 0.1  # where the model was trained without dropout
+
+
+@dataclass(frozen=True)
+class Reading:
+    """In which segmentations a source is read, and what is made of them."""
+
+    count: int = 1
+    combine: Combine = "score"
+    drawn: bool = False
+    dropout: float | None = None  # None: as the model was trained
+    is_words: bool = False  # the input is words of the data folder, and so is the output
+
+    def __post_init__(self) -> None:
+        if check_number("--segmentations", self.count, 1 << 16) < 1:
+            raise InputError("--segmentations is 1 or more, not 0")
+        if self.dropout is not None:
+            check_dropout(self.dropout)
+
+
+@dataclass(frozen=True)
+class Translation:
+    text: str
+    score: float  # as fairseq has it: the log probability divided by length^lenpen
+    source: str  # the segmentation that it was made of; of an average, the first
+
+
+class Readings(EnsembleModel):
+    """An ensemble of the same models for each of several readings of a source."""
+
+    def __init__(self, models: Sequence[Any], count: int) -> None:
+        super().__init__([*models] * count)
+        self.each = len(models)
+
+    def forward_encoder(self, net_input: dict[str, Any]) -> list[Any]:
+        readings = net_input["readings"]
+        return [model.encoder.forward_torchscript(readings[i // self.each]) for i, model in enumerate(self.models)]
+
+
+class Translator:
+    """A model, ready to translate. `arguments` are those of fairseq-interactive.
+
+    >>> translator = Translator(["DATA", "--path", "average.pt", "--beam", "4"], Reading(count=16))
+    >>> [translation.text for translation in translator(["a sentence"])]
+    """
+
+    def __init__(self, arguments: Sequence[str], reading: Reading | None = None) -> None:
+        self.config = configure(arguments)
+        self.reading = reading or Reading()
+        utils.set_torch_seed(self.config.common.seed)
+        self.task: ResegmentingTask = tasks.setup_task(self.config.task)
+        if getattr(self.task, "bpe", None) is None:
+            raise InputError("this command is for a --bpe of ours; with another, take fairseq-interactive")
+        self.bpe = self.task._bpe
+        self.tokenizer = encoders.build_tokenizer(self.config.tokenizer)
+        self.models, self._saved = self._load()
+        self._find: MostProbable | None = None
+        self._generators: dict[int, Any] = {}
+        self._longest = utils.resolve_max_positions(
+            self.task.max_positions(), *(model.max_positions() for model in self.models)
+        )
+
+    def reading_as(self, reading: Reading) -> Translator:
+        """The same model, which reads in another way."""
+        other = copy.copy(self)
+        other.reading, other._find = reading, None
+        return other
+
+    @property
+    def dropout(self) -> float:
+        """The p that the segmentations are found or drawn with."""
+        return trained_with(self._saved) if self.reading.dropout is None else self.reading.dropout
+
+    def _load(self) -> tuple[list[Any], Any]:
+        config = self.config
+        models, saved = checkpoint_utils.load_model_ensemble(utils.split_paths(config.common_eval.path), task=self.task)
+        for model in models:
+            if config.common.fp16:
+                model.half()
+            if self.uses_gpu:
+                model.cuda()
+            model.prepare_for_inference_(config)
+        return models, saved
+
+    @property
+    def uses_gpu(self) -> bool:
+        return torch.cuda.is_available() and not self.config.common.cpu
+
+    def __call__(self, lines: Sequence[str], first: int = 0) -> list[Translation]:
+        """The translations of some lines; `first` is the number of the first one, for draws."""
+        readings = [self.readings(line, number) for number, line in enumerate(lines, first)]
+        chosen = self._average(readings) if self.reading.combine == "average" else self._best(readings)
+        return [self._translation(*one) for one in chosen]
+
+    def readings(self, line: str, number: int = 0) -> list[str]:
+        """The segmentations in which a line is read."""
+        words = line if self.reading.is_words else self.bpe.prepare(self._tokenize(line))
+        model = self.bpe.model("src")
+        if self.reading.count == 1 and not self.reading.drawn:
+            return [" ".join(model.segment(words))]
+        if not isinstance(model, BpeModel):
+            raise InputError(f"several segmentations are for --bpe bpe_dropout, not for {self.bpe.method.bpe}")
+        if self.reading.drawn:
+            seed, draw = self.config.common.seed, model.segmenter.segment
+            drawn = range(self.reading.count)
+            return [
+                " ".join(draw(words, self.dropout, seed, epoch=k, sentence=number, split="whitespace")) for k in drawn
+            ]
+        if self._find is None:
+            self._find = MostProbable(
+                model.segmenter, self.dropout, self.reading.count, split="whitespace", beyond="plain"
+            )
+        return [" ".join(pieces) for pieces, _ in self._find(words)]
+
+    def _tokenize(self, line: str) -> str:
+        return line if self.tokenizer is None else self.tokenizer.encode(line)
+
+    def _best(self, readings: list[list[str]]) -> list[tuple[str, Any]]:
+        """Of the translations of each reading, that with the best score; of equals, the first."""
+        flat = [(number, reading) for number, given in enumerate(readings) for reading in given]
+        found: dict[int, tuple[str, Any]] = {}
+        scored = self._translate([(reading,) for _, reading in flat])
+        for (number, reading), hypothesis in zip(flat, scored, strict=True):
+            if number not in found or hypothesis["score"] > found[number][1]["score"]:
+                found[number] = reading, hypothesis
+        return [found[number] for number in range(len(readings))]
+
+    def _average(self, readings: list[list[str]]) -> list[tuple[str, Any]]:
+        """A translation of all readings at once. A short sentence may have fewer than others."""
+        by_count: defaultdict[int, list[int]] = defaultdict(list)
+        for number, given in enumerate(readings):
+            by_count[len(given)].append(number)
+        found: dict[int, tuple[str, Any]] = {}
+        for numbers in by_count.values():
+            for number, one in zip(numbers, self._translate([tuple(readings[n]) for n in numbers]), strict=True):
+                found[number] = readings[number][0], one
+        return [found[number] for number in range(len(readings))]
+
+    def _translate(self, sources: list[tuple[str, ...]]) -> list[Any]:
+        """fairseq's best hypothesis of each source; all have the same number of readings."""
+        if not sources:
+            return []
+        count = len(sources[0])
+        generator = self._generator(count)
+        tokens = [self.task.get_interactive_tokens_and_lengths(list(one), str)[0] for one in zip(*sources, strict=True)]
+        lengths = torch.tensor([max(len(one[i]) for one in tokens) for i in range(len(sources))])
+        found: dict[int, Any] = {}
+        for batch in self._batches(tokens[0], lengths, count):
+            sample = {"net_input": dict(batch["net_input"])}
+            numbers = batch["id"].tolist()
+            if count > 1:
+                sample["net_input"]["readings"] = self._collate([[one[i] for i in numbers] for one in tokens])
+            if self.uses_gpu:
+                sample = utils.move_to_cuda(sample)
+            for number, hypotheses in zip(
+                numbers, self.task.inference_step(generator, self.models, sample), strict=True
+            ):
+                found[number] = hypotheses[0]
+        return [found[number] for number in range(len(sources))]
+
+    def _batches(self, tokens: Any, lengths: Any, count: int) -> Iterator[dict[str, Any]]:
+        options = self.config.dataset
+        by_default = MAX_TOKENS if options.batch_size is None else None
+        most = by_default if options.max_tokens is None else options.max_tokens
+        # Each sentence is in the batch as often as it has readings.
+        room = None if most is None else max(most // count, int(lengths.max()))
+        yield from self.task.get_batch_iterator(
+            dataset=self.task.build_dataset_for_inference(tokens, lengths.tolist()),
+            max_tokens=room,
+            max_sentences=options.batch_size,
+            max_positions=self._longest,
+            ignore_invalid_inputs=options.skip_invalid_size_inputs_valid_test,
+        ).next_epoch_itr(shuffle=False)
+
+    def _collate(self, readings: list[list[Any]]) -> list[dict[str, Any]]:
+        """All readings are equally long, with padding: fairseq averages the attention to them."""
+        pad = self.task.source_dictionary.pad()
+        longest = max(len(tokens) for one in readings for tokens in one)
+        return [
+            {
+                "src_tokens": data_utils.collate_tokens(one, pad, left_pad=True, pad_to_length=longest),
+                "src_lengths": torch.tensor([len(tokens) for tokens in one]),
+            }
+            for one in readings
+        ]
+
+    def _generator(self, count: int) -> Any:
+        if count not in self._generators:
+            models = Readings(self.models, count) if count > 1 else self.models
+            self._generators[count] = self.task.build_generator(models, self.config.generation)
+        return self._generators[count]
+
+    def _translation(self, source: str, hypothesis: Any) -> Translation:
+        _, pieces, _ = utils.post_process_prediction(
+            hypo_tokens=hypothesis["tokens"].int().cpu(),
+            src_str=source,
+            alignment=None,
+            align_dict=None,
+            tgt_dict=self.task.target_dictionary,
+            remove_bpe=self.config.common_eval.post_process,
+            extra_symbols_to_ignore={self.task.target_dictionary.eos()},
+        )
+        if self.reading.is_words:
+            text = self.bpe.method.join(pieces)
+        else:
+            text = self.bpe.decode(pieces)
+            text = text if self.tokenizer is None else self.tokenizer.decode(text)
+        return Translation(text, float(hypothesis["score"]), source)
+
+    @property
+    def left_plain(self) -> set[str]:
+        """Words with too many segmentations, which were read as plain BPE segments them."""
+        return self._find.plain if self._find else set()
+
+
+def configure(arguments: Sequence[str]) -> Any:
+    """The configuration of fairseq-interactive."""
+    given = list(arguments) if "--bpe" in arguments else [*arguments, "--bpe", "bpe_dropout"]
+    config = convert_namespace_to_omegaconf(
+        options.parse_args_and_arch(options.get_interactive_generation_parser(), given)
+    )
+    if not config.common_eval.path:
+        raise InputError("say which model translates: --path checkpoints/average.pt")
+    for option, value in (
+        ("--constraints", config.generation.constraints),
+        ("--replace-unk", config.generation.replace_unk),
+        ("--print-alignment", config.generation.print_alignment),
+        ("--sampling", config.generation.sampling),
+    ):
+        if value:
+            raise InputError(f"{option} is not for this command: take fairseq-interactive")
+    return config
+
+
+def trained_with(saved: Any) -> float:
+    """The p of the source side that a model was trained with; the usual one if it was trained without dropout."""
+    p = saved.bpe.get("bpe_dropout_src", USUAL_P) if saved.get("bpe") else USUAL_P
+    try:
+        return check_dropout(float(p)) or USUAL_P
+    except ValueError:
+        raise InputError(f"the model was trained with the dropout {p}: say with --dropout which p to take") from None
+
+
+def translate_lines(translator: Translator, lines: Iterable[str]) -> Iterator[str]:
+    """The translations of lines, as many at a time as --buffer-size says."""
+    size = max(translator.config.interactive.buffer_size, 0) or BUFFER
+    buffer: list[str] = []
+    first = 0
+    for line in lines:
+        buffer.append(line.strip())
+        if len(buffer) == size:
+            yield from (one.text for one in translator(buffer, first))
+            first, buffer = first + size, []
+    if buffer:
+        yield from (one.text for one in translator(buffer, first))
+
+
+def be_quiet() -> None:
+    """What fairseq logs of each batch, and hydra's warnings of what fairseq does, are not shown."""
+    logging.getLogger().setLevel("WARNING")
+    warnings.simplefilter("ignore")
+
+
+def translate(given: Any, arguments: Sequence[str]) -> None:
+    """The command."""
+    from bpe_dropout.files import open_input, open_output, write
+    from bpe_dropout.lines import decode_lines
+
+    be_quiet()
+    translator = Translator(
+        arguments, Reading(given.segmentations, given.combine, given.draws, given.dropout, given.words)
+    )
+    name = translator.config.interactive.input
+    with open_input(name) as source, open_output(given.output) as out:
+        lines = decode_lines(source, "standard input" if name == "-" else name)
+        for text in translate_lines(translator, lines):
+            write(out, f"{text}\n".encode())
+    if left := translator.left_plain:
+        print(
+            f"{len(left)} words have too many segmentations to find the most probable, and were read as plain BPE "
+            f"segments them, such as {sorted(left)[0]}",
+            file=sys.stderr,
+        )

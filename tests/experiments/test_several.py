@@ -1,0 +1,50 @@
+"""Translating with several segmentations, measured: what is translated, how it is scored, and the table."""
+
+from experiments.analysis.results import Results
+from experiments.analysis.several import TESTSETS, WAYS, build, measure
+from scripts.corpora import CONFIGS
+from scripts.paper import read_items
+from scripts.runs import Run, plan_run
+
+RUN = "multi30k.en-de.5k.bpe-dropout.small.seed{}"
+ITEM = read_items(CONFIGS)["study-several"]
+
+
+def test_all_ways_on_both_test_sets():
+    asked = []
+    lines = ["a man in an orange hat is starring at something ."] * 40
+    references = ["ein mann mit einem orangefarbenen hut , der etwas anstarrt ."] * 40
+
+    def translate(given, count, combine):
+        asked.append((count, combine, given == lines))
+        return references if count == 16 else ["ein mann mit hut ."] * 40
+
+    found = measure(plan_run(Run.parse(RUN.format(1))), lines, references, translate, CONFIGS)
+    expected = [(1, "score"), (4, "score"), (16, "score"), (4, "average"), (16, "average")]
+    assert asked == [(*way, True) for way in expected] + [(*way, False) for way in expected]
+    assert list(found) == list(TESTSETS)
+    for testset in TESTSETS:
+        assert list(found[testset]) == list(WAYS)
+        assert round(found[testset]["16 averaged"]["bleu"]) == round(found[testset]["16 by score"]["bleu"]) == 100
+        assert found[testset]["1"]["bleu"] < 50
+        assert found[testset]["1"]["bleu signature"].startswith("nrefs:1|case:lc")
+
+
+def test_the_table_has_what_was_measured(results):
+    part = build(ITEM, results, CONFIGS, [])
+    assert not part.blocks
+    assert part.fill == "make fill-study-several"
+    for seed, more in ((1, 0.0), (3, 1.0)):
+        ways = {way: {"bleu": 30 + number + more, "chrf": 50 + more, "seconds": 2.0 * (number + 1)}
+                for number, way in enumerate(WAYS)}  # fmt: skip
+        lower = {way: {**one, "bleu": one["bleu"] - 10} for way, one in ways.items()}
+        results.add(RUN.format(seed), "several", test=ways, misspelled=lower)
+    (table,) = build(ITEM, Results(results.folder), CONFIGS, []).tables  # read anew
+    assert [(row.group, row.cells[0].text) for row in table.rows] == [
+        ("En-De", "BPE-dropout, original"),
+        ("En-De", "BPE-dropout, misspelled"),
+    ]
+    first, *_, last = table.rows[0].cells[1:]
+    assert first.plain == "30.50 (chrF 50.50)"
+    assert last.plain == "34.50 (chrF 50.50, 5.0 times as long)"
+    assert [cell.best for cell in table.rows[1].cells[1:]] == [False] * 4 + [True]
