@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .codes import Codes, read_vocabulary
 from .errors import InputError
+from .rules import Rule
 from .segmenter import Segmenter
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .dictionary import Dictionary
     from .draws import choose, first_bits
     from .lists import BoundedSampler
+    from .merge_counts import count_merges
 
 __all__ = [
     "BoundedSampler",
@@ -32,10 +34,12 @@ __all__ = [
     "Dictionary",
     "InputError",
     "Ragged",
+    "Rule",
     "Sampler",
     "Segmenter",
     "calibrate",
     "choose",
+    "count_merges",
     "first_bits",
     "read_vocabulary",
 ]
@@ -53,6 +57,7 @@ _LATER = {
     "choose": "draws",
     "first_bits": "draws",
     "BoundedSampler": "lists",
+    "count_merges": "merge_counts",
 }
 
 
