@@ -108,7 +108,7 @@ def test_schedules():
         "rank:0.05..0.2",
         "frequency:0.2..0.05",
         "file:a/b.c",
-        "1.5xfile:rates.en",
+        "1.5xfile:a/b.c",
         "0.2@anneal:30",
         "0.1@warmup:5",
     ],
