@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .codes import Codes, read_vocabulary
 from .errors import InputError
+from .rules import Rule
 from .segmenter import Segmenter
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .draws import choose, first_bits
     from .lists import BoundedSampler
     from .most_probable import MostProbable
+    from .merge_counts import count_merges
 
 __all__ = [
     "BoundedSampler",
@@ -34,10 +36,12 @@ __all__ = [
     "InputError",
     "MostProbable",
     "Ragged",
+    "Rule",
     "Sampler",
     "Segmenter",
     "calibrate",
     "choose",
+    "count_merges",
     "first_bits",
     "read_vocabulary",
 ]
@@ -56,6 +60,7 @@ _LATER = {
     "first_bits": "draws",
     "BoundedSampler": "lists",
     "MostProbable": "most_probable",
+    "count_merges": "merge_counts",
 }
 
 

@@ -33,7 +33,7 @@ Tokens& Tokens::operator=(const Tokens& other) {
   return *this;
 }
 
-void Tokens::merge(const Merges& merges, std::size_t before) { apply(merges, candidate(before) & kPositionMask); }
+void Tokens::merge(const Merges& merges, std::size_t before) { merge_here(merges, before); }
 
 void Tokens::merge_best(const Merges& merges) { merge_best_here(merges); }
 

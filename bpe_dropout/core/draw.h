@@ -120,24 +120,27 @@ class Tokens {
     }
     if (i > 0) set(merges, links_.previous[i], i);
   }
-  // The key of the candidate that has `before` others ahead of it.
-  BPE_HERE u32 candidate(std::size_t before) const {
+  BPE_HERE void merge_here(const Merges& merges, std::size_t before) {
     u32 key = least_from(0);
     for (; before > 0; --before) key = least_from(key + 1);
-    return key;
+    apply(merges, key & kPositionMask);
   }
-  // The key of the candidate that Algorithm 1 applies next; kNone if all are dropped.
-  BPE_HERE u32 survivor(const Dropout& dropout, Decoder& decoder) const {
+  // A step of Algorithm 1: applies the first candidate that survives, and says whether there is one.
+  BPE_HERE bool step(const Merges& merges, const Dropout& dropout, Decoder& decoder) {
     const std::size_t dropped = decoder.dropped(dropout, candidates_);
-    return dropped == candidates_ ? kNone : candidate(dropped);
+    if (dropped == candidates_) return false;
+    merge_here(merges, dropped);
+    return true;
   }
-  BPE_HERE u32 survivor(const Rates& rates, Decoder& decoder) const {
+  BPE_HERE bool step(const Merges& merges, const Rates& rates, Decoder& decoder) {
     u32 key = kNone;
     const std::size_t dropped = decoder.dropped_by_rate(candidates_, [&] {
       key = least_from(key + 1);
       return rates.fraction_of(rank_of(key));
     });
-    return dropped == candidates_ ? kNone : key;
+    if (dropped == candidates_) return false;
+    apply(merges, key & kPositionMask);
+    return true;
   }
   BPE_HERE void merge_best_here(const Merges& merges) {
     const u32 best = least_from(0), rank = best >> kPositionBits;
@@ -154,9 +157,7 @@ class Tokens {
         merge_best_here(merges);
         continue;
       }
-      const u32 key = survivor(dropout, *decoder);
-      if (key == kNone) break;
-      apply(merges, key & kPositionMask);
+      if (!step(merges, dropout, *decoder)) break;
     }
   }
   template <class D>

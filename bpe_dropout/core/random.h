@@ -169,8 +169,8 @@ class Decoder {
   // Whether the first candidate survives, which is dropped with this probability. If not, nothing is decided:
   // dropped() takes the same decision again.
   bool first_survives(u64 missed) {
-    const u64 below = part_of(range_, missed);
-    if (offset_ < below) return false;
+    const u64 below = mulhi(range_, missed);
+    if (missed == kAll || offset_ < below) return false;
     range_ -= below;
     offset_ -= below;
     refill();

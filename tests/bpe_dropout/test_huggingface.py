@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from bpe_dropout import InputError, Segmenter
+from bpe_dropout import InputError, Rule, Segmenter
 
 pytest.importorskip("transformers", reason="needs transformers, of the extra dev")
 pytest.importorskip("datasets", reason="needs datasets, of the extra dev")
@@ -171,3 +171,15 @@ def test_the_collator_can_be_pickled(tokenizer):
     train = collator.training([{"text": line} for line in LINES])
     copy = pickle.loads(pickle.dumps(collator))
     assert copy([train[1]])["input_ids"].tolist() == collator([train[1]])["input_ids"].tolist()
+
+
+def test_a_rule_with_a_schedule(tokenizer):
+    """Epochs are numbered from 0 here: the first one has the first rates."""
+    rule = Rule.parse("rank:0.8..0.2@anneal:3")
+    collator = DropoutCollator(tokenizer, dropout=str(rule), seed=SEED)
+    for epoch in range(4):
+        collator.set_epoch(epoch)
+        batch = collator([{"text": LINES[0], "sentence": 0}])
+        expected = collator.segmenter.ids(LINES[0], rule.at(epoch + 1), SEED, epoch=epoch, sentence=0)
+        assert batch["input_ids"][0].tolist() == expected
+        assert (expected == collator.segmenter.ids(LINES[0])) == (epoch >= 2)

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bpe_dropout import Codes, Corpus, Dictionary, InputError, Segmenter, _core, reference
-from bpe_dropout.merge_counts import count_merges
-from bpe_dropout.rules import Rule
+from bpe_dropout import Codes, Corpus, Dictionary, InputError, Rule, Segmenter, _core, count_merges, reference
 from tests.bpe_dropout.test_exact import (
     REPEATED,
     PlainDecoder,

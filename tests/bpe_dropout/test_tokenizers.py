@@ -12,7 +12,7 @@ from functools import cache
 
 import pytest
 
-from bpe_dropout import Codes, Corpus, InputError, Segmenter, reference
+from bpe_dropout import Codes, Corpus, InputError, Rule, Segmenter, reference
 from bpe_dropout.tokenizers import character
 from tests.conftest import SHARED, read_gz
 
@@ -369,6 +369,27 @@ def test_a_corpus(tmp_path, tokenizer, segmenter, corpus_lines):
         assert len(drawn) == lengths[n]
     copy = pickle.loads(pickle.dumps(sampler))
     assert copy.tokens(seed=5, epoch=2, side=1).ids.tolist() == sampler.tokens(seed=5, epoch=2, side=1).ids.tolist()
+
+
+@pytest.mark.parametrize("kind", ["roberta", "llama3"])
+def test_rules(tmp_path, kind):
+    """A rule draws the same in a corpus and line by line, in every epoch, down to plain BPE."""
+    segmenter = make_segmenter(kind)
+    path = tmp_path / "text"
+    path.write_text("\n".join(text()[:40]) + "\n")
+    rule = Rule.parse("rank:0.7..0.1@anneal:3")
+    sampler = Corpus.from_tokenizer(path, segmenter).sampler(dropout=str(rule))
+    for epoch in (1, 2, 3):
+        for number in (0, 7, 20):
+            line = text()[number]
+            key = {"epoch": epoch, "sentence": number}
+            drawn = segmenter.ids(line, str(rule), 3, **key)
+            assert drawn == segmenter.ids(line, rule.at(epoch), 3, **key)
+            assert drawn == segmenter.encode(line, rule, 3, **key).ids
+            assert drawn == sampler.tokens(number, seed=3, epoch=epoch).tolist()
+            assert epoch < 3 or drawn == segmenter.ids(line)
+    with pytest.raises(InputError, match="the merges of a tokenizer are not counted; take a rule by rank, or a file"):
+        Corpus.from_tokenizer(path, segmenter).sampler(dropout="frequency:0..0.2")
 
 
 def test_a_corpus_without_special_tokens_draws_the_same(tmp_path):

@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason="the front for PyTorch needs torch")
 import torch
 from torch.utils.data import DataLoader
 
-from bpe_dropout import Dictionary, InputError, Segmenter
+from bpe_dropout import Dictionary, InputError, Rule, Segmenter
 from bpe_dropout.cli import main
 from bpe_dropout.torch import Pairs, Sentences, TokenBatches
 
@@ -253,6 +253,17 @@ def test_a_side_without_dropout(folder, lines, alone):
     segmenter, dictionary = Segmenter.from_codes(folder / "codes.xx"), Dictionary.load(folder / "dict.xx.txt")
     for (_, pair), tokens in rows(found, "target").items():
         assert tokens == [*(dictionary[piece] for piece in segmenter.segment(lines["xx"][pair])), 2]
+
+
+def test_a_rule_with_a_schedule(folder, lines):
+    rule = Rule.parse("rank:0.9..0.1@anneal:2")
+    found = rows(load(*make(folder, dropout=(str(rule), 0.2))), "source")
+    segmenter, dictionary = Segmenter.from_codes(folder / "codes.en"), Dictionary.load(folder / "dict.en.txt")
+    for (epoch, pair), tokens in found.items():
+        key = {"epoch": epoch, "side": 0, "sentence": pair}
+        pieces = segmenter.segment(lines["en"][pair], rule.at(epoch), 7, split="whitespace", **key)
+        assert tokens == [*(dictionary[piece] for piece in pieces), 2]
+        assert epoch == 1 or pieces == segmenter.segment(lines["en"][pair])
 
 
 def test_plain_pairs_need_no_epoch(folder):
