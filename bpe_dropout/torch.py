@@ -292,9 +292,17 @@ class TokenBatches(TorchSampler[list[int]]):
     def set_epoch(self, epoch: int) -> None:
         """To be called before each epoch: segmentations, lengths, batches and their order are those of this epoch.
 
-        After load_state_dict, its epoch goes on where it was, and any other starts from its first batch.
+        After load_state_dict, its epoch goes on where it was, and a later one starts from its first batch. A loader of
+        accelerate calls this with a count of its own: then set the epoch of that loader.
         """
         epoch = check_number("the epoch", epoch)
+        if self._is_new and epoch < self.epoch:
+            raise InputError(
+                f"epoch {self.epoch} was set or loaded, and before any batch of it was drawn, epoch {epoch} is set. If "
+                "accelerate has prepared the loader, it sets the epoch itself: call loader.set_epoch(epoch), not that "
+                "of TokenBatches. After load_state_dict, go on with batches.epoch. To count batches ahead or to begin "
+                "again, make other TokenBatches"
+            )
         for text in self._data.texts:
             text.corpus.check_unchanged()
         if epoch != self.epoch:

@@ -222,6 +222,46 @@ def test_a_later_epoch_stays_set_when_a_finished_one_is_loaded(folder, alone):
         assert_same(rest, alone[last.step + 1 :][:left])
 
 
+@pytest.fixture
+def accelerator():
+    return pytest.importorskip("accelerate", reason="needs accelerate, of the extra dev").Accelerator(cpu=True)
+
+
+def prepared(accelerator, pairs, batches):
+    return accelerator.prepare(DataLoader(pairs, batch_sampler=batches, collate_fn=pairs.collate))
+
+
+def test_a_loader_of_accelerate(folder, alone, accelerator):
+    """It counts epochs itself, so the epoch is set there; a restart goes on in mid-epoch."""
+    pairs, batches = make(folder)
+    loader, found = prepared(accelerator, pairs, batches), []
+    for epoch in (1, 2):
+        loader.set_epoch(epoch)
+        found += loader
+    assert_same(found, alone)
+
+    at = next(number for number, batch in enumerate(alone) if batch.epoch == 2) + 4
+    pairs, others = make(folder)
+    others.load_state_dict(batches.state_dict(after=found[at]))
+    loader = prepared(accelerator, pairs, others)
+    loader.set_epoch(others.epoch)
+    assert_same(list(loader), alone[at + 1 :])
+
+
+def test_a_loader_of_accelerate_that_sets_another_epoch(folder, alone, accelerator):
+    pairs, batches = make(folder)
+    loader = prepared(accelerator, pairs, batches)
+    batches.set_epoch(2)
+    with pytest.raises(InputError, match=r"epoch 2 was set or loaded, .* epoch 0 is set.*call loader\.set_epoch"):
+        next(iter(loader))
+    pairs, batches = make(folder)
+    batches.load_state_dict(batches.state_dict(after=alone[-2]))
+    loader = prepared(accelerator, pairs, batches)
+    batches.set_epoch(2)
+    with pytest.raises(InputError, match="After load_state_dict, go on with batches.epoch"):
+        next(iter(loader))
+
+
 def test_files_one_by_one(folder, alone):
     """Codes and dictionaries may be named, or made already, and be one for both sides."""
     texts = [folder / f"train.en-xx.{language}" for language in ("en", "xx")]
