@@ -4,7 +4,7 @@
     trainer = Trainer(
         model,
         TrainingArguments(..., remove_unused_columns=False),
-        train_dataset=collator.training(train),     # numbers its examples: these are drawn
+        train_dataset=collator.training(train),     # numbers its examples: these are drawn in training
         eval_dataset=valid,                         # these are not, so they are plain BPE
         data_collator=collator,
         callbacks=[collator],                       # tells it the epoch
@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils.data import IterableDataset
 from transformers import TrainerCallback
 
 from .errors import InputError, check_number
@@ -29,15 +30,15 @@ from .rules import Dropout, Rule, may_drop, read_dropout
 from .segmenter import Segmenter
 
 IGNORED = -100  # a label that the loss leaves out
-NEVER_SET = -1
+NEVER_SET, NO_TRAINING = -1, -2  # in place of an epoch; the Trainer tells when no training is under way
 
 
 class DropoutCollator(TrainerCallback):
     """Makes batches of examples that have a text: input_ids, attention_mask and, for language models, labels.
 
     Examples with a number are drawn with dropout; others are plain BPE, as validation and test need them. `training`
-    numbers the examples of a set; or they have a column of that name. Other columns must be numbers, and are passed on
-    as tensors; if they have labels, those are taken.
+    numbers the examples of a set; or they have a column of the name `number`. Other columns must be numbers, and are
+    passed on as tensors; if they have labels, those are taken.
 
     Batches are padded on the right with `pad_id`, by default the tokenizer's. `max_length` cuts longer texts; the
     special tokens at their end stay. `tokenizer` is what Segmenter.from_tokenizer takes.
@@ -53,8 +54,10 @@ class DropoutCollator(TrainerCallback):
         pad_id: int | None = None,
         max_length: int | None = None,
         text: str = "text",
-        number: str = "sentence",
+        number: str = "bpe_dropout_number",
     ) -> None:
+        if text == number:
+            raise InputError(f"{text!r} is the column of the texts, so that of their numbers needs another name")
         self.segmenter = Segmenter.from_tokenizer(tokenizer)
         self.dropout, self.seed = read_dropout(dropout), check_number("the seed", seed)
         self.side, self.text, self.number = side, text, number
@@ -71,15 +74,16 @@ class DropoutCollator(TrainerCallback):
             raise InputError(f"a length of {max_length} leaves no room for text beside {special} special tokens")
         self.max_length = max_length
         # Shared with workers, which may live longer than an epoch.
-        self._epoch = torch.full((), NEVER_SET, dtype=torch.int64)
-        self._epoch.share_memory_()  # type: ignore[no-untyped-call]
+        self._epoch, self._warned_in = (torch.full((), value, dtype=torch.int64) for value in (NEVER_SET, 0))
+        for shared in (self._epoch, self._warned_in):
+            shared.share_memory_()  # type: ignore[no-untyped-call]
 
     def set_epoch(self, epoch: int) -> None:
         """Says which epoch begins; as a callback of a Trainer the collator is told so."""
         self._epoch.fill_(check_number("the epoch", epoch, 2**63))
 
     def training(self, dataset: Any) -> Numbered:
-        """A training set: its examples have numbers, so they are drawn with dropout."""
+        """A training set: its examples have numbers, so they are drawn with dropout in training."""
         return Numbered(dataset, self.number)
 
     def __call__(self, features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
@@ -106,20 +110,23 @@ class DropoutCollator(TrainerCallback):
                 "the text has another name, DropoutCollator(..., text=name)"
             )
         words = self.segmenter.words
-        if number is None:
+        epoch = self._current_epoch(number is not None)
+        if epoch is None:
             ids = self.segmenter.ids(text, add_special_tokens=False)
         else:
-            epoch = self._current_epoch()
             dropout = self.dropout.at(epoch + 1) if isinstance(self.dropout, Rule) else self.dropout
-            key = {"seed": self.seed, "epoch": epoch, "side": self.side, "sentence": number}
+            key: dict[str, Any] = {"seed": self.seed, "epoch": epoch, "side": self.side, "sentence": number}
             ids = self.segmenter.ids(text, dropout, **key, add_special_tokens=False)
         if self.max_length is not None:
             ids = ids[: self.max_length - len(words.before) - len(words.after)]
         return [*words.before, *ids, *words.after]
 
-    def _current_epoch(self) -> int:
+    def _current_epoch(self, has_number: bool) -> int | None:
+        """None if an example is not drawn. Warns if that, or what is drawn, may not be meant."""
         epoch = int(self._epoch)
-        if epoch == NEVER_SET and may_drop(self.dropout):
+        if not may_drop(self.dropout):
+            return None
+        if epoch == NEVER_SET and has_number:
             self.set_epoch(0)
             warnings.warn(
                 "the epoch was never set, so every epoch would be segmented as this one, and the model would see each "
@@ -127,15 +134,53 @@ class DropoutCollator(TrainerCallback):
                 "collator.set_epoch(epoch) at the beginning of each epoch",
                 stacklevel=2,
             )
-        return max(0, epoch)
+        elif epoch == NEVER_SET:
+            self._warn_once(
+                "these examples have no number, and no epoch was set: they are plain BPE, and if this is a training, "
+                "nothing is dropped. Give Trainer(train_dataset=collator.training(dataset), callbacks=[collator]), or "
+                "call collator.set_epoch(epoch) in a loop of your own. For evaluation alone, make the collator with "
+                "dropout=0"
+            )
+        elif epoch == NO_TRAINING and has_number:
+            self._warn_once(
+                "examples of a training set are plain BPE here, since the Trainer is not training. In a loop of your "
+                "own, call collator.set_epoch(epoch) at the beginning of each epoch"
+            )
+        return max(0, epoch) if has_number and epoch != NO_TRAINING else None
+
+    def _warn_once(self, sentence: str) -> None:
+        """Once for as long as no epoch is set, in all workers together."""
+        if self._warned_in != self._epoch:
+            self._warned_in.copy_(self._epoch)
+            warnings.warn(sentence, stacklevel=2)
+
+    def _numbers(self, dataset: Any) -> bool:
+        """Whether the examples of a set have numbers; those of an empty set have."""
+        example = first_example(dataset)
+        return example is None or self.number in example
+
+    def on_init_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        self._epoch.fill_(NO_TRAINING)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         dataset: Any = getattr(others.get("train_dataloader"), "dataset", None)
-        has_examples = hasattr(dataset, "__getitem__") and len(dataset)
-        if may_drop(self.dropout) and has_examples and self.number not in dataset[0]:
+        if may_drop(self.dropout) and dataset is not None and not self._numbers(dataset):
             raise InputError(
                 f"the training examples have no number in {self.number!r}, so nothing would be dropped. Give Trainer("
-                "train_dataset=collator.training(dataset))"
+                "train_dataset=collator.training(dataset)); a stream of examples needs a column of that name, for "
+                "example by its map(..., with_indices=True)"
+            )
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        self._epoch.fill_(NO_TRAINING)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        dataset: Any = getattr(others.get("eval_dataloader"), "dataset", None)
+        if may_drop(self.dropout) and self._epoch >= 0 and dataset is not None and self._numbers(dataset):
+            warnings.warn(
+                f"the examples of the evaluation have numbers in {self.number!r}, so they were drawn with dropout, as "
+                "in training. Give Trainer(eval_dataset=dataset), without collator.training",
+                stacklevel=2,
             )
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
@@ -149,10 +194,25 @@ class Numbered:
         if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
             raise InputError("a training set needs examples by number and a length; streams of text have neither")
         self.dataset, self.column = dataset, column
+        if len(self):
+            self[0]  # refused now, and not in the training
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
         number = range(len(self))[number]
-        return {**self.dataset[number], self.column: number}
+        example = self.dataset[number]
+        if self.column in example:
+            raise InputError(
+                f"example {number} of the training set has a column {self.column!r} already, so its number needs "
+                "another name: DropoutCollator(..., number=name). Or is it numbered? Then give the set as it is"
+            )
+        return {**example, self.column: number}
+
+
+def first_example(dataset: Any) -> Any:
+    """None if there is none."""
+    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
+        return next(iter(dataset), None)
+    return dataset[0] if len(dataset) else None
