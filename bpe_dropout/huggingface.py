@@ -19,8 +19,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import IterableDataset
 from transformers import TrainerCallback
@@ -30,6 +32,7 @@ from .rules import Dropout, Rule, may_drop, read_dropout
 from .segmenter import Segmenter
 
 IGNORED = -100  # a label that the loss leaves out
+LABELS = ("labels", "label", "label_ids")  # in data sets; models call them labels
 NEVER_SET, NO_TRAINING = -1, -2  # in place of an epoch; the Trainer tells when no training is under way
 
 
@@ -37,11 +40,13 @@ class DropoutCollator(TrainerCallback):
     """Makes batches of examples that have a text: input_ids, attention_mask and, for language models, labels.
 
     Examples with a number are drawn with dropout; others are plain BPE, as validation and test need them. `training`
-    numbers the examples of a set; or they have a column of the name `number`. Other columns must be numbers, and are
-    passed on as tensors; if they have labels, those are taken.
+    numbers the examples of a set; or they have a column of the name `number`. Other columns of numbers are passed
+    on as tensors, and those of strings or None are not, as transformers' own collators do; so `label` becomes labels,
+    which are then taken in place of the tokens.
 
-    Batches are padded on the right with `pad_id`, by default the tokenizer's. `max_length` cuts longer texts; the
-    special tokens at their end stay. `tokenizer` is what Segmenter.from_tokenizer takes.
+    Batches are padded with `pad_id`, by default the tokenizer's, on the tokenizer's padding_side, or else on the right.
+    `max_length` cuts longer texts; the special tokens at their end stay. `tokenizer` is what Segmenter.from_tokenizer
+    takes.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class DropoutCollator(TrainerCallback):
                 "or set tokenizer.pad_token, for GPT-2 for example to tokenizer.eos_token"
             )
         self.pad_id = check_number("the padding id", pad_id, 2**31)
+        self.pads_left = getattr(tokenizer, "padding_side", "right") == "left"
         special = len(self.segmenter.words.before) + len(self.segmenter.words.after)
         if max_length is not None and check_number("the greatest length", max_length) <= special:
             raise InputError(f"a length of {max_length} leaves no room for text beside {special} special tokens")
@@ -87,18 +93,23 @@ class DropoutCollator(TrainerCallback):
         return Numbered(dataset, self.number)
 
     def __call__(self, features: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
+        if not len(features):
+            raise InputError("a batch needs at least one example, and this one has none")
         rows = [self._ids(feature) for feature in features]
         longest = max([1, *map(len, rows)])
         input_ids = torch.full((len(rows), longest), self.pad_id, dtype=torch.int64)
         mask = torch.zeros_like(input_ids)
         for i, row in enumerate(rows):
-            input_ids[i, : len(row)] = torch.tensor(row, dtype=torch.int64)
-            mask[i, : len(row)] = 1
+            begin = longest - len(row) if self.pads_left else 0
+            input_ids[i, begin : begin + len(row)] = torch.tensor(row, dtype=torch.int64)
+            mask[i, begin : begin + len(row)] = 1
         batch = {"input_ids": input_ids, "attention_mask": mask}
         batch["labels"] = input_ids.masked_fill(mask == 0, IGNORED)
-        for name in features[0]:
+        for name in dict.fromkeys(name for feature in features for name in feature):
             if name not in (self.text, self.number):
-                batch[name] = torch.tensor([feature[name] for feature in features])
+                column = make_column(name, [feature.get(name) for feature in features])
+                if column is not None:
+                    batch["labels" if name in LABELS else name] = column
         return batch
 
     def _ids(self, feature: Mapping[str, Any]) -> list[int]:
@@ -209,6 +220,34 @@ class Numbered:
                 "another name: DropoutCollator(..., number=name). Or is it numbered? Then give the set as it is"
             )
         return {**example, self.column: number}
+
+
+def make_column(name: str, values: list[Any]) -> torch.Tensor | None:
+    """The values of a column as a tensor; None if there is no number in it."""
+    if name in ("input_ids", "attention_mask"):
+        raise InputError(
+            f"the examples have {name!r} already, which the collator makes of their texts, anew in every epoch: remove "
+            "the column, or do not tokenize the set"
+        )
+    if name not in LABELS and not any(map(holds_numbers, values)):
+        return None
+    try:
+        if isinstance(values[0], torch.Tensor):
+            return torch.stack(values)
+        stacked = np.stack(values)  # an error if lengths differ; torch goes by the first
+        return torch.tensor(stacked if isinstance(values[0], np.ndarray) else values)
+    except (RuntimeError, TypeError, ValueError):
+        shown = next((value for value in values if not holds_numbers(value)), values[:2])
+        raise InputError(
+            f"the column {name!r} is no tensor: it needs a number in every example, or lists of numbers of one length, "
+            f"and has {shown!r:.80}. Mend the column, or remove it: dataset.remove_columns({name!r})"
+        ) from None
+
+
+def holds_numbers(value: Any) -> bool:
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return isinstance(value, Number | list | tuple | torch.Tensor | np.ndarray)
 
 
 def first_example(dataset: Any) -> Any:

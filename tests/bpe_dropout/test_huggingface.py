@@ -11,6 +11,7 @@ pytest.importorskip("transformers", reason="needs transformers, of the extra dev
 pytest.importorskip("datasets", reason="needs datasets, of the extra dev")
 
 import datasets
+import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, Trainer, TrainingArguments
 
@@ -201,9 +202,64 @@ def test_max_length_keeps_the_special_tokens(tokenizer):
         DropoutCollator(tokenizer, 0.0, SEED, max_length=2)
 
 
-def test_other_columns_are_passed_on(tokenizer):
-    batch = DropoutCollator(tokenizer, 0.0, SEED)([{"text": "two", "labels": 1}, {"text": "men", "labels": 0}])
+def two(tokenizer, *examples):
+    """A batch of two texts, with these columns."""
+    return DropoutCollator(tokenizer, 0.0, SEED)([{"text": "two", **example} for example in examples])
+
+
+@pytest.mark.parametrize("name", ["labels", "label", "label_ids"])
+def test_labels_are_taken(tokenizer, name):
+    batch = two(tokenizer, {name: 1}, {name: 0})
     assert batch["labels"].tolist() == [1, 0]
+    assert list(batch) == ["input_ids", "attention_mask", "labels"]
+
+
+def test_other_columns_are_passed_on_if_they_are_numbers(tokenizer):
+    for one, other in ((1, 2), (1.5, 2.5), ([1, 2], [3, 4]), (np.array([1, 2]), np.array([3, 4])), (np.int64(1), 2)):
+        assert two(tokenizer, {"x": one}, {"x": other})["x"].tolist() == [
+            np.array(one).tolist(),
+            np.array(other).tolist(),
+        ]
+    assert two(tokenizer, {"x": torch.tensor([1, 2])}, {"x": torch.tensor([3, 4])})["x"].tolist() == [[1, 2], [3, 4]]
+    for one, other in (("a", "b"), (None, None), (["a", "b"], ["c"]), ({"id": 1}, {"id": 2})):
+        assert "x" not in two(tokenizer, {"x": one}, {"x": other})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shown"),
+    [
+        ({"x": [1, 2]}, {"x": [1]}, r"\[\[1, 2\], \[1\]\]"),
+        ({"x": 1}, {}, "None"),
+        ({}, {"x": 1}, "None"),
+        ({"x": 1}, {"x": "a"}, "'a'"),
+        ({"x": []}, {"x": [1]}, r"\[\[\], \[1\]\]"),
+        ({"label": "good"}, {"label": "bad"}, "'good'"),
+        ({"label": None}, {"label": None}, "None"),
+    ],
+)
+def test_columns_that_are_no_tensor(tokenizer, one, other, shown):
+    with pytest.raises(InputError, match=rf"the column '(x|label)' is no tensor: .* and has {shown}\. Mend the column"):
+        two(tokenizer, one, other)
+
+
+def test_a_set_that_is_tokenized_already(tokenizer):
+    with pytest.raises(InputError, match="the examples have 'input_ids' already"):
+        two(tokenizer, {"input_ids": [1, 2]}, {"input_ids": [1, 2]})
+
+
+def test_a_batch_without_examples(tokenizer):
+    with pytest.raises(InputError, match="a batch needs at least one example"):
+        two(tokenizer)
+
+
+def test_padding_on_the_left(tokenizer):
+    tokenizer.padding_side = "left"
+    texts = ["two", "two men are here"]
+    batch = DropoutCollator(tokenizer, 0.0, SEED)([{"text": line} for line in texts])
+    theirs = tokenizer(texts, padding=True, return_tensors="pt")
+    assert torch.equal(batch["input_ids"], theirs["input_ids"])
+    assert torch.equal(batch["attention_mask"], theirs["attention_mask"])
+    assert (batch["labels"][batch["attention_mask"] == 0] == -100).all()
 
 
 def test_tokenizers_of_transformers(tokenizer):

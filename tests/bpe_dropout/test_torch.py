@@ -258,7 +258,7 @@ def test_a_loader_of_accelerate_that_sets_another_epoch(folder, alone, accelerat
     batches.load_state_dict(batches.state_dict(after=alone[-2]))
     loader = prepared(accelerator, pairs, batches)
     batches.set_epoch(2)
-    with pytest.raises(InputError, match="After load_state_dict, go on with batches.epoch"):
+    with pytest.raises(InputError, match=r"After load_state_dict, go on with batches\.epoch"):
         next(iter(loader))
 
 
