@@ -104,6 +104,7 @@ class Resegmented(Dataset[tuple[Tensor, ...]], Generic[B]):
         self._sides.check()
         self._pads = [check_symbols(text) for text in texts]
         self._segmented: tuple[int, Sides[PairSide]] | None = None
+        self._ids_digests: list[str] | None = None
         for part in self._at(0).given:
             part.tokens([0])  # the tables of frequent words are made here, and workers that are forked share them
 
@@ -128,6 +129,13 @@ class Resegmented(Dataset[tuple[Tensor, ...]], Generic[B]):
     def sizes(self, epoch: int) -> list[NDArray[np.int32]]:
         """The exact lengths of all sentences in an epoch, of each side."""
         return self._at(epoch).sizes
+
+    @property
+    def ids_digests(self) -> list[str]:
+        """Of each text: its dictionary, and the ids of all its words in plain BPE."""
+        if self._ids_digests is None:
+            self._ids_digests = [digest_ids(text) for text in self.texts]
+        return self._ids_digests
 
     @abstractmethod
     def collate(self, drawn: Drawn) -> B:
@@ -357,7 +365,12 @@ class TokenBatches(TorchSampler[list[int]]):
                 "seed, max_tokens or another option of TokenBatches has changed. Change it back, or do not load the "
                 f"state and begin with a whole epoch: set_epoch({epoch + 1})"
             )
-        if self._is_new and self.epoch > epoch and done >= len(self._batches(epoch)) // self._ranks:
+        last = len(self._batches(epoch)) // self._ranks if done else 0
+        if done > last:
+            raise InputError(
+                f"this is not a state of TokenBatches: {done} batches are done of epoch {epoch}, of {last}"
+            )
+        if done and done == last and self._is_new and self.epoch > epoch:
             return
         self.epoch, self._done, self._first, self._is_new = epoch, done, done, True
 
@@ -386,12 +399,12 @@ class TokenBatches(TorchSampler[list[int]]):
         return self._planned[1]
 
     def _fingerprint(self, epoch: int) -> str:
-        """Of the batches of an epoch: their sentences, all lengths, and the texts."""
+        """Of the batches of an epoch: their sentences, all lengths, the texts, and which ids their words have."""
         if self._fingerprinted is None or self._fingerprinted[0] != epoch:
             batches, digest = self._batches(epoch), hashlib.blake2b(digest_size=16)
             for array in (np.cumsum([len(batch) for batch in batches]), *batches, *self._data.sizes(epoch)):
                 digest.update(array.astype("<i8").tobytes())
-            for text in (str(self._ranks), *(text.corpus.digest for text in self._data.texts)):
+            for text in (str(self._ranks), *(text.corpus.digest for text in self._data.texts), *self._data.ids_digests):
                 digest.update(text.encode())
             self._fingerprinted = epoch, digest.hexdigest()
         return self._fingerprinted[1]
@@ -415,6 +428,14 @@ def text_of(
     segmenter = codes if isinstance(codes, Segmenter) else read_segmenter(Path(codes))
     found = dictionary if isinstance(dictionary, Dictionary) else Dictionary.load(dictionary)
     return BpeText(Path(text), BpeModel(segmenter), found, read_dropout(dropout), memory, threads)
+
+
+def digest_ids(text: Text) -> str:
+    dictionary, digest = text.dictionary, hashlib.blake2b(digest_size=16)
+    digest.update(repr((sorted(dictionary.ids.items()), dictionary.unk, dictionary.eos, dictionary.pad)).encode())
+    for array in text.types():
+        digest.update(array.astype("<i8").tobytes())
+    return digest.hexdigest()
 
 
 def check_symbols(text: Text) -> int:

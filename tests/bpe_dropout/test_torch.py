@@ -3,6 +3,7 @@ number. tests/fairseq_plugins does the same with fairseq."""
 
 import io
 import pickle
+import shutil
 import subprocess
 import sys
 import warnings
@@ -406,6 +407,32 @@ def test_a_state_of_other_batches(folder, alone, other):
         batches.load_state_dict(state)
     batches.load_state_dict({**state, "done": 0})  # an epoch that has not begun may have other batches
     assert len(list(batches)) == len(batches)
+
+
+@pytest.mark.parametrize("changed", ["dict.en.txt", "codes.xx"])
+def test_a_state_of_other_ids(folder, alone, tmp_path, changed):
+    """Lengths and batches are the same, and tokens are not."""
+    copy = shutil.copytree(folder, tmp_path / "DATA")
+    state = make(folder)[1].state_dict(after=alone[3])
+    make(copy)[1].load_state_dict(state)  # the same folder elsewhere
+    lines = (copy / changed).read_text().split("\n")
+    if changed == "dict.en.txt":
+        lines[:2] = lines[1::-1]
+    else:
+        lines[-2] = "\u2603 \u2603"  # instead of the last merge
+    (copy / changed).write_text("\n".join(lines))
+    batches = make(copy)[1]
+    batches._data.sizes = make(folder)[0].sizes  # as if the merges happened to make as many pieces
+    with pytest.raises(InputError, match="the batches of epoch 1 are not those of the state"):
+        batches.load_state_dict(state)
+
+
+def test_a_state_with_more_batches_than_there_are(folder, alone):
+    batches = make(folder)[1]
+    state = batches.state_dict(after=alone[3])
+    batches.load_state_dict({**state, "done": sum(batch.epoch == 1 for batch in alone)})
+    with pytest.raises(InputError, match=r"not a state of TokenBatches: 1000 batches are done of epoch 1, of \d\d"):
+        batches.load_state_dict({**state, "done": 1000})
 
 
 @pytest.mark.parametrize("state", [{}, {"epoch": 1}, None, {"epoch": -1, "done": 0, "batches": ""}])
