@@ -16,9 +16,11 @@ and padding are bpe_dropout.data's, as in fairseq. Beside this module, only hugg
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -80,12 +82,19 @@ class Chosen(list[int]):
         self.epoch, self.step = epoch, step
 
 
-class Drawn(NamedTuple):
+@dataclass(frozen=True)
+class Drawn:
     """A batch before it is padded."""
 
     samples: Samples
     epoch: int | None
     step: int | None
+
+    def __getitem__(self, number: object) -> Any:
+        """What torch's own collate_fn asks for first."""
+        raise InputError(
+            "the loader has no collate_fn that pads these batches: DataLoader(data, ..., collate_fn=data.collate)"
+        )
 
 
 B = TypeVar("B", Batch, TextBatch)
@@ -117,7 +126,9 @@ class Resegmented(Dataset[tuple[Tensor, ...]], Generic[B]):
         return len(self._sides.source)
 
     def __getitem__(self, key: int | tuple[int, int]) -> tuple[Tensor, ...]:
-        epoch, number = key if isinstance(key, tuple) else (None, key)
+        epoch, number = key if isinstance(key, tuple) and len(key) == 2 else (None, key)
+        if not hasattr(number, "__index__"):
+            raise InputError(f"ask for data[epoch, number], or for data[number] without dropout, and not for {key!r}")
         _, *sides = self._at(epoch).samples([number])
         return tuple(torch.from_numpy(tokens.ids) for tokens in sides if tokens is not None)
 
@@ -203,7 +214,10 @@ class Pairs(Resegmented[Batch]):
         threads: int = 1,
     ) -> Pairs:
         """The pairs of a data folder, which `bpe-dropout data` makes: its text, codes and dictionaries."""
-        found = DataFolder(folder, source_lang, target_lang)
+        try:
+            found = DataFolder(folder, source_lang, target_lang)
+        except InputError as error:  # it speaks to users of the command line
+            raise InputError(re.sub(r"--(source|target)-lang", r"\1_lang=", str(error))) from None
         texts = []
         for language, role, p in zip((found.source, found.target), ("src", "tgt"), both(dropout), strict=True):
             if method_of(found.path, language) is not BPE:
@@ -343,7 +357,7 @@ class TokenBatches(TorchSampler[list[int]]):
         """
         if after is None:
             epoch, done = self.epoch, self._done
-        elif after.epoch is None or after.step is None:
+        elif not isinstance(after, Batch | TextBatch) or after.epoch is None or after.step is None:
             raise InputError("`after` is a batch that TokenBatches has given out, and this one is not")
         else:
             epoch, done = after.epoch, after.step + 1
@@ -425,9 +439,17 @@ def text_of(
         return text
     if codes is None or dictionary is None:
         raise InputError(f"{text}: say what segments it (codes), and which ids pieces have (dictionary)")
-    segmenter = codes if isinstance(codes, Segmenter) else read_segmenter(Path(codes))
-    found = dictionary if isinstance(dictionary, Dictionary) else Dictionary.load(dictionary)
-    return BpeText(Path(text), BpeModel(segmenter), found, read_dropout(dropout), memory, threads)
+    segmenter = codes if isinstance(codes, Segmenter) else read_segmenter(file_at(codes, "codes"))
+    found = dictionary if isinstance(dictionary, Dictionary) else Dictionary.load(file_at(dictionary, "a dictionary"))
+    return BpeText(file_at(text, "a text"), BpeModel(segmenter), found, read_dropout(dropout), memory, threads)
+
+
+def file_at(path: Any, what: str) -> Path:
+    if not isinstance(path, str | Path):
+        raise InputError(f"expected the path of {what}, not {path!r}")
+    if not Path(path).exists() or Path(path).is_dir():
+        raise InputError(f"there is no file {path}, which should be {what}")
+    return Path(path)
 
 
 def digest_ids(text: Text) -> str:

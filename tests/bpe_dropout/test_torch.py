@@ -504,6 +504,32 @@ def test_bad_texts(folder, tmp_path):
         Sentences(text, codes=folder / "codes.en", dictionary=folder / "dict.xx.txt")
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_that_does_not_pad(folder, workers):
+    pairs, batches = make(folder)
+    batches.set_epoch(1)
+    with pytest.raises(InputError, match=r"collate_fn=data\.collate"):
+        next(iter(DataLoader(pairs, batch_sampler=batches, num_workers=workers)))
+
+
+def test_bad_arguments(folder, tmp_path):
+    text, codes, dictionary = (folder / name for name in ("train.en-xx.en", "codes.en", "dict.en.txt"))
+    pairs, batches = make(folder)
+    for ask, message in (
+        (lambda: Sentences(text, codes=(codes, codes), dictionary=dictionary), r"expected the path of codes, not \("),
+        (lambda: Sentences("none", codes=codes, dictionary=dictionary), "no file none, which should be a text"),
+        (lambda: Sentences(tmp_path, codes=codes, dictionary=dictionary), "which should be a text"),
+        (lambda: Sentences(text, codes="none", dictionary=dictionary), "no file none, which should be codes"),
+        (lambda: Sentences(text, codes=codes, dictionary="none"), "no file none, which should be a dictionary"),
+        (lambda: batches.state_dict(after=5), "a batch that TokenBatches has given out"),
+        (lambda: pairs[1, 2, 3], r"ask for data\[epoch, number\].* not for \(1, 2, 3\)"),
+        (lambda: pairs["x"], r"ask for data\[epoch, number\].* not for 'x'"),
+        (lambda: Pairs.from_folder(tmp_path), "give source_lang= and target_lang=, or make"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ask()
+
+
 def test_nothing_else_imports_torch():
     """All modules of the package but this one, and the collator for transformers.Trainer."""
     code = """
