@@ -16,9 +16,11 @@ and padding are bpe_dropout.data's, as in fairseq. Beside this module, only hugg
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -80,12 +82,19 @@ class Chosen(list[int]):
         self.epoch, self.step = epoch, step
 
 
-class Drawn(NamedTuple):
+@dataclass(frozen=True)
+class Drawn:
     """A batch before it is padded."""
 
     samples: Samples
     epoch: int | None
     step: int | None
+
+    def __getitem__(self, number: object) -> Any:
+        """What torch's own collate_fn asks for first."""
+        raise InputError(
+            "the loader has no collate_fn that pads these batches: DataLoader(data, ..., collate_fn=data.collate)"
+        )
 
 
 B = TypeVar("B", Batch, TextBatch)
@@ -104,6 +113,7 @@ class Resegmented(Dataset[tuple[Tensor, ...]], Generic[B]):
         self._sides.check()
         self._pads = [check_symbols(text) for text in texts]
         self._segmented: tuple[int, Sides[PairSide]] | None = None
+        self._ids_digests: list[str] | None = None
         for part in self._at(0).given:
             part.tokens([0])  # the tables of frequent words are made here, and workers that are forked share them
 
@@ -116,7 +126,9 @@ class Resegmented(Dataset[tuple[Tensor, ...]], Generic[B]):
         return len(self._sides.source)
 
     def __getitem__(self, key: int | tuple[int, int]) -> tuple[Tensor, ...]:
-        epoch, number = key if isinstance(key, tuple) else (None, key)
+        epoch, number = key if isinstance(key, tuple) and len(key) == 2 else (None, key)
+        if not hasattr(number, "__index__"):
+            raise InputError(f"ask for data[epoch, number], or for data[number] without dropout, and not for {key!r}")
         _, *sides = self._at(epoch).samples([number])
         return tuple(torch.from_numpy(tokens.ids) for tokens in sides if tokens is not None)
 
@@ -128,6 +140,13 @@ class Resegmented(Dataset[tuple[Tensor, ...]], Generic[B]):
     def sizes(self, epoch: int) -> list[NDArray[np.int32]]:
         """The exact lengths of all sentences in an epoch, of each side."""
         return self._at(epoch).sizes
+
+    @property
+    def ids_digests(self) -> list[str]:
+        """Of each text: its dictionary, and the ids of all its words in plain BPE."""
+        if self._ids_digests is None:
+            self._ids_digests = [digest_ids(text) for text in self.texts]
+        return self._ids_digests
 
     @abstractmethod
     def collate(self, drawn: Drawn) -> B:
@@ -195,7 +214,10 @@ class Pairs(Resegmented[Batch]):
         threads: int = 1,
     ) -> Pairs:
         """The pairs of a data folder, which `bpe-dropout data` makes: its text, codes and dictionaries."""
-        found = DataFolder(folder, source_lang, target_lang)
+        try:
+            found = DataFolder(folder, source_lang, target_lang)
+        except InputError as error:  # it speaks to users of the command line
+            raise InputError(re.sub(r"--(source|target)-lang", r"\1_lang=", str(error))) from None
         texts = []
         for language, role, p in zip((found.source, found.target), ("src", "tgt"), both(dropout), strict=True):
             if method_of(found.path, language) is not BPE:
@@ -292,9 +314,17 @@ class TokenBatches(TorchSampler[list[int]]):
     def set_epoch(self, epoch: int) -> None:
         """To be called before each epoch: segmentations, lengths, batches and their order are those of this epoch.
 
-        After load_state_dict, its epoch goes on where it was, and any other starts from its first batch.
+        After load_state_dict, its epoch goes on where it was, and a later one starts from its first batch. A loader of
+        accelerate calls this with a count of its own: then set the epoch of that loader.
         """
         epoch = check_number("the epoch", epoch)
+        if self._is_new and epoch < self.epoch:
+            raise InputError(
+                f"epoch {self.epoch} was set or loaded, and before any batch of it was drawn, epoch {epoch} is set. If "
+                "accelerate has prepared the loader, it sets the epoch itself: call loader.set_epoch(epoch), not that "
+                "of TokenBatches. After load_state_dict, go on with batches.epoch. To count batches ahead or to begin "
+                "again, make other TokenBatches"
+            )
         for text in self._data.texts:
             text.corpus.check_unchanged()
         if epoch != self.epoch:
@@ -327,7 +357,7 @@ class TokenBatches(TorchSampler[list[int]]):
         """
         if after is None:
             epoch, done = self.epoch, self._done
-        elif after.epoch is None or after.step is None:
+        elif not isinstance(after, Batch | TextBatch) or after.epoch is None or after.step is None:
             raise InputError("`after` is a batch that TokenBatches has given out, and this one is not")
         else:
             epoch, done = after.epoch, after.step + 1
@@ -349,7 +379,12 @@ class TokenBatches(TorchSampler[list[int]]):
                 "seed, max_tokens or another option of TokenBatches has changed. Change it back, or do not load the "
                 f"state and begin with a whole epoch: set_epoch({epoch + 1})"
             )
-        if self._is_new and self.epoch > epoch and done >= len(self._batches(epoch)) // self._ranks:
+        last = len(self._batches(epoch)) // self._ranks if done else 0
+        if done > last:
+            raise InputError(
+                f"this is not a state of TokenBatches: {done} batches are done of epoch {epoch}, of {last}"
+            )
+        if done and done == last and self._is_new and self.epoch > epoch:
             return
         self.epoch, self._done, self._first, self._is_new = epoch, done, done, True
 
@@ -378,12 +413,12 @@ class TokenBatches(TorchSampler[list[int]]):
         return self._planned[1]
 
     def _fingerprint(self, epoch: int) -> str:
-        """Of the batches of an epoch: their sentences, all lengths, and the texts."""
+        """Of the batches of an epoch: their sentences, all lengths, the texts, and which ids their words have."""
         if self._fingerprinted is None or self._fingerprinted[0] != epoch:
             batches, digest = self._batches(epoch), hashlib.blake2b(digest_size=16)
             for array in (np.cumsum([len(batch) for batch in batches]), *batches, *self._data.sizes(epoch)):
                 digest.update(array.astype("<i8").tobytes())
-            for text in (str(self._ranks), *(text.corpus.digest for text in self._data.texts)):
+            for text in (str(self._ranks), *(text.corpus.digest for text in self._data.texts), *self._data.ids_digests):
                 digest.update(text.encode())
             self._fingerprinted = epoch, digest.hexdigest()
         return self._fingerprinted[1]
@@ -404,9 +439,25 @@ def text_of(
         return text
     if codes is None or dictionary is None:
         raise InputError(f"{text}: say what segments it (codes), and which ids pieces have (dictionary)")
-    segmenter = codes if isinstance(codes, Segmenter) else read_segmenter(Path(codes))
-    found = dictionary if isinstance(dictionary, Dictionary) else Dictionary.load(dictionary)
-    return BpeText(Path(text), BpeModel(segmenter), found, read_dropout(dropout), memory, threads)
+    segmenter = codes if isinstance(codes, Segmenter) else read_segmenter(file_at(codes, "codes"))
+    found = dictionary if isinstance(dictionary, Dictionary) else Dictionary.load(file_at(dictionary, "a dictionary"))
+    return BpeText(file_at(text, "a text"), BpeModel(segmenter), found, read_dropout(dropout), memory, threads)
+
+
+def file_at(path: Any, what: str) -> Path:
+    if not isinstance(path, str | Path):
+        raise InputError(f"expected the path of {what}, not {path!r}")
+    if not Path(path).exists() or Path(path).is_dir():
+        raise InputError(f"there is no file {path}, which should be {what}")
+    return Path(path)
+
+
+def digest_ids(text: Text) -> str:
+    dictionary, digest = text.dictionary, hashlib.blake2b(digest_size=16)
+    digest.update(repr((sorted(dictionary.ids.items()), dictionary.unk, dictionary.eos, dictionary.pad)).encode())
+    for array in text.types():
+        digest.update(array.astype("<i8").tobytes())
+    return digest.hexdigest()
 
 
 def check_symbols(text: Text) -> int:

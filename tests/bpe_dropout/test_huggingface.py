@@ -11,6 +11,7 @@ pytest.importorskip("transformers", reason="needs transformers, of the extra dev
 pytest.importorskip("datasets", reason="needs datasets, of the extra dev")
 
 import datasets
+import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, Trainer, TrainingArguments
 
@@ -92,16 +93,22 @@ def test_a_restart_within_an_epoch(tmp_path, tokenizer):
     assert seen(resumed) == seen(whole)[28:]
 
 
-def test_a_column_of_numbers(tmp_path, tokenizer):
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_column_of_numbers(tmp_path, tokenizer, stream):
     train = datasets.Dataset.from_list([{"text": line} for line in LINES])
-    train = train.map(lambda example, number: {"sentence": number}, with_indices=True)
-    trainer = make_trainer(tmp_path, tokenizer, train, callbacks=False, num_train_epochs=1)
+    train = train.map(lambda example, number: {"bpe_dropout_number": number}, with_indices=True)
+    train = train.to_iterable_dataset() if stream else train
+    more = {"max_steps": 5} if stream else {"num_train_epochs": 1}
+    trainer = make_trainer(tmp_path, tokenizer, train, callbacks=False, **more)
     trainer.train()
     assert sorted(seen(trainer)) == sorted(expected(Segmenter.from_tokenizer(tokenizer), 0))
 
 
-def test_examples_without_numbers_are_refused_in_training(tmp_path, tokenizer):
-    trainer = make_trainer(tmp_path, tokenizer, [{"text": line} for line in LINES], callbacks=False)
+@pytest.mark.parametrize("stream", [False, True])
+def test_examples_without_numbers_are_refused_in_training(tmp_path, tokenizer, stream):
+    train = datasets.Dataset.from_list([{"text": line} for line in LINES])
+    train = train.to_iterable_dataset() if stream else train
+    trainer = make_trainer(tmp_path, tokenizer, train, callbacks=False, max_steps=5)
     with pytest.raises(InputError, match=r"nothing would be dropped. Give Trainer\(train_dataset=collator.training"):
         trainer.train()
 
@@ -121,7 +128,59 @@ def test_an_epoch_that_was_never_set(tokenizer):
         warnings.simplefilter("error")
         collator([train[0]])  # once is enough
         DropoutCollator(tokenizer, dropout=0.0, seed=SEED)([train[0]])
-        DropoutCollator(tokenizer, dropout=P, seed=SEED)([{"text": "plain"}])
+
+
+def test_a_training_in_which_nothing_is_dropped(tmp_path, tokenizer):
+    """Neither callback nor numbers: a warning, once."""
+    collator = DropoutCollator(tokenizer, dropout=P, seed=SEED)
+    args = TrainingArguments(
+        str(tmp_path), use_cpu=True, report_to=[], disable_tqdm=True, remove_unused_columns=False, save_strategy="no"
+    )
+    model = Recording(GPT2Config(vocab_size=1600, n_positions=256, n_embd=8, n_layer=1, n_head=1))
+    train = [{"text": line} for line in LINES]
+    with pytest.warns(UserWarning, match="if this is a training, nothing is dropped") as said:
+        Trainer(model, args, train_dataset=train, data_collator=collator).train()
+    assert sum("nothing is dropped" in str(warning.message) for warning in said) == 1
+    with pytest.warns(UserWarning, match="the epoch was never set"):  # this one is said all the same
+        collator([collator.training(train)[0]])
+
+
+@pytest.mark.filterwarnings("error::UserWarning:bpe_dropout")
+def test_an_evaluation_before_the_training(tmp_path, tokenizer):
+    examples = [{"text": line} for line in VALID]
+    trainer = make_trainer(tmp_path, tokenizer, [{"text": line} for line in LINES], examples)
+    trainer.evaluate()
+    assert seen(trainer, training=False) == [tokenizer(line)["input_ids"] for line in VALID]
+
+
+def test_an_evaluation_of_the_training_set(tmp_path, tokenizer):
+    """Plain BPE before and after the training, and a warning: in it, the collator cannot know."""
+    trainer = make_trainer(tmp_path, tokenizer, [{"text": line} for line in LINES], num_train_epochs=1)
+    plain = [tokenizer(line)["input_ids"] for line in LINES]
+    with pytest.warns(UserWarning, match="plain BPE here, since the Trainer is not training"):
+        trainer.evaluate(trainer.train_dataset)
+    assert seen(trainer, training=False) == plain
+    trainer.train()
+    assert sorted(seen(trainer)) == sorted(expected(Segmenter.from_tokenizer(tokenizer), 0))
+    trainer.evaluate(trainer.train_dataset)
+    assert seen(trainer, training=False) == plain * 2
+
+    numbered = trainer.data_collator.training([{"text": line} for line in VALID])
+    trainer = make_trainer(tmp_path, tokenizer, [{"text": line} for line in LINES], numbered, eval_strategy="epoch")
+    with pytest.warns(UserWarning, match="the examples of the evaluation have numbers"):
+        trainer.train()
+
+
+def test_the_column_of_numbers_is_its_own(tokenizer):
+    """SST-2 has its texts in `sentence`."""
+    collator = DropoutCollator(tokenizer, P, SEED, text="sentence")
+    collator.set_epoch(0)
+    numbered = collator.training([{"sentence": line} for line in LINES])
+    assert collator([numbered[2]])["input_ids"][0].tolist() == expected(Segmenter.from_tokenizer(tokenizer), 0)[2]
+    with pytest.raises(InputError, match="'text' is the column of the texts"):
+        DropoutCollator(tokenizer, P, SEED, number="text")
+    with pytest.raises(InputError, match="example 0 of the training set has a column 'id' already"):
+        DropoutCollator(tokenizer, P, SEED, number="id").training([{"text": "two", "id": 7}])
 
 
 def test_no_padding_id(tmp_path):
@@ -143,9 +202,64 @@ def test_max_length_keeps_the_special_tokens(tokenizer):
         DropoutCollator(tokenizer, 0.0, SEED, max_length=2)
 
 
-def test_other_columns_are_passed_on(tokenizer):
-    batch = DropoutCollator(tokenizer, 0.0, SEED)([{"text": "two", "labels": 1}, {"text": "men", "labels": 0}])
+def two(tokenizer, *examples):
+    """A batch of two texts, with these columns."""
+    return DropoutCollator(tokenizer, 0.0, SEED)([{"text": "two", **example} for example in examples])
+
+
+@pytest.mark.parametrize("name", ["labels", "label", "label_ids"])
+def test_labels_are_taken(tokenizer, name):
+    batch = two(tokenizer, {name: 1}, {name: 0})
     assert batch["labels"].tolist() == [1, 0]
+    assert list(batch) == ["input_ids", "attention_mask", "labels"]
+
+
+def test_other_columns_are_passed_on_if_they_are_numbers(tokenizer):
+    for one, other in ((1, 2), (1.5, 2.5), ([1, 2], [3, 4]), (np.array([1, 2]), np.array([3, 4])), (np.int64(1), 2)):
+        assert two(tokenizer, {"x": one}, {"x": other})["x"].tolist() == [
+            np.array(one).tolist(),
+            np.array(other).tolist(),
+        ]
+    assert two(tokenizer, {"x": torch.tensor([1, 2])}, {"x": torch.tensor([3, 4])})["x"].tolist() == [[1, 2], [3, 4]]
+    for one, other in (("a", "b"), (None, None), (["a", "b"], ["c"]), ({"id": 1}, {"id": 2})):
+        assert "x" not in two(tokenizer, {"x": one}, {"x": other})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shown"),
+    [
+        ({"x": [1, 2]}, {"x": [1]}, r"\[\[1, 2\], \[1\]\]"),
+        ({"x": 1}, {}, "None"),
+        ({}, {"x": 1}, "None"),
+        ({"x": 1}, {"x": "a"}, "'a'"),
+        ({"x": []}, {"x": [1]}, r"\[\[\], \[1\]\]"),
+        ({"label": "good"}, {"label": "bad"}, "'good'"),
+        ({"label": None}, {"label": None}, "None"),
+    ],
+)
+def test_columns_that_are_no_tensor(tokenizer, one, other, shown):
+    with pytest.raises(InputError, match=rf"the column '(x|label)' is no tensor: .* and has {shown}\. Mend the column"):
+        two(tokenizer, one, other)
+
+
+def test_a_set_that_is_tokenized_already(tokenizer):
+    with pytest.raises(InputError, match="the examples have 'input_ids' already"):
+        two(tokenizer, {"input_ids": [1, 2]}, {"input_ids": [1, 2]})
+
+
+def test_a_batch_without_examples(tokenizer):
+    with pytest.raises(InputError, match="a batch needs at least one example"):
+        two(tokenizer)
+
+
+def test_padding_on_the_left(tokenizer):
+    tokenizer.padding_side = "left"
+    texts = ["two", "two men are here"]
+    batch = DropoutCollator(tokenizer, 0.0, SEED)([{"text": line} for line in texts])
+    theirs = tokenizer(texts, padding=True, return_tensors="pt")
+    assert torch.equal(batch["input_ids"], theirs["input_ids"])
+    assert torch.equal(batch["attention_mask"], theirs["attention_mask"])
+    assert (batch["labels"][batch["attention_mask"] == 0] == -100).all()
 
 
 def test_tokenizers_of_transformers(tokenizer):
@@ -160,7 +274,7 @@ def test_a_set_without_numbers_or_a_length(tokenizer):
     with pytest.raises(InputError, match="streams of text have neither"):
         collator.training(iter([]))
     numbered = collator.training([{"text": line} for line in LINES])
-    assert [numbered[n]["sentence"] for n in (0, 3, -1)] == [0, 3, len(LINES) - 1]
+    assert [numbered[n]["bpe_dropout_number"] for n in (0, 3, -1)] == [0, 3, len(LINES) - 1]
     with pytest.raises(IndexError):
         numbered[len(LINES)]
 

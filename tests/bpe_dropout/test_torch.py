@@ -3,6 +3,7 @@ number. tests/fairseq_plugins does the same with fairseq."""
 
 import io
 import pickle
+import shutil
 import subprocess
 import sys
 import warnings
@@ -222,6 +223,46 @@ def test_a_later_epoch_stays_set_when_a_finished_one_is_loaded(folder, alone):
         assert_same(rest, alone[last.step + 1 :][:left])
 
 
+@pytest.fixture
+def accelerator():
+    return pytest.importorskip("accelerate", reason="needs accelerate, of the extra dev").Accelerator(cpu=True)
+
+
+def prepared(accelerator, pairs, batches):
+    return accelerator.prepare(DataLoader(pairs, batch_sampler=batches, collate_fn=pairs.collate))
+
+
+def test_a_loader_of_accelerate(folder, alone, accelerator):
+    """It counts epochs itself, so the epoch is set there; a restart goes on in mid-epoch."""
+    pairs, batches = make(folder)
+    loader, found = prepared(accelerator, pairs, batches), []
+    for epoch in (1, 2):
+        loader.set_epoch(epoch)
+        found += loader
+    assert_same(found, alone)
+
+    at = next(number for number, batch in enumerate(alone) if batch.epoch == 2) + 4
+    pairs, others = make(folder)
+    others.load_state_dict(batches.state_dict(after=found[at]))
+    loader = prepared(accelerator, pairs, others)
+    loader.set_epoch(others.epoch)
+    assert_same(list(loader), alone[at + 1 :])
+
+
+def test_a_loader_of_accelerate_that_sets_another_epoch(folder, alone, accelerator):
+    pairs, batches = make(folder)
+    loader = prepared(accelerator, pairs, batches)
+    batches.set_epoch(2)
+    with pytest.raises(InputError, match=r"epoch 2 was set or loaded, .* epoch 0 is set.*call loader\.set_epoch"):
+        next(iter(loader))
+    pairs, batches = make(folder)
+    batches.load_state_dict(batches.state_dict(after=alone[-2]))
+    loader = prepared(accelerator, pairs, batches)
+    batches.set_epoch(2)
+    with pytest.raises(InputError, match=r"After load_state_dict, go on with batches\.epoch"):
+        next(iter(loader))
+
+
 def test_files_one_by_one(folder, alone):
     """Codes and dictionaries may be named, or made already, and be one for both sides."""
     texts = [folder / f"train.en-xx.{language}" for language in ("en", "xx")]
@@ -379,6 +420,32 @@ def test_a_state_of_other_batches(folder, alone, other):
     assert len(list(batches)) == len(batches)
 
 
+@pytest.mark.parametrize("changed", ["dict.en.txt", "codes.xx"])
+def test_a_state_of_other_ids(folder, alone, tmp_path, changed):
+    """Lengths and batches are the same, and tokens are not."""
+    copy = shutil.copytree(folder, tmp_path / "DATA")
+    state = make(folder)[1].state_dict(after=alone[3])
+    make(copy)[1].load_state_dict(state)  # the same folder elsewhere
+    lines = (copy / changed).read_text().split("\n")
+    if changed == "dict.en.txt":
+        lines[:2] = lines[1::-1]
+    else:
+        lines[-2] = "\u2603 \u2603"  # instead of the last merge
+    (copy / changed).write_text("\n".join(lines))
+    batches = make(copy)[1]
+    batches._data.sizes = make(folder)[0].sizes  # as if the merges happened to make as many pieces
+    with pytest.raises(InputError, match="the batches of epoch 1 are not those of the state"):
+        batches.load_state_dict(state)
+
+
+def test_a_state_with_more_batches_than_there_are(folder, alone):
+    batches = make(folder)[1]
+    state = batches.state_dict(after=alone[3])
+    batches.load_state_dict({**state, "done": sum(batch.epoch == 1 for batch in alone)})
+    with pytest.raises(InputError, match=r"not a state of TokenBatches: 1000 batches are done of epoch 1, of \d\d"):
+        batches.load_state_dict({**state, "done": 1000})
+
+
 @pytest.mark.parametrize("state", [{}, {"epoch": 1}, None, {"epoch": -1, "done": 0, "batches": ""}])
 def test_bad_states(folder, state):
     with pytest.raises(InputError, match=r"not a state of TokenBatches|the epoch is a whole number"):
@@ -446,6 +513,32 @@ def test_bad_texts(folder, tmp_path):
             Sentences(text, codes=folder / "codes.en", dictionary=dictionary)
     with pytest.warns(UserWarning, match=r"of the pieces of .*Codes and dictionary do not match"):
         Sentences(text, codes=folder / "codes.en", dictionary=folder / "dict.xx.txt")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_that_does_not_pad(folder, workers):
+    pairs, batches = make(folder)
+    batches.set_epoch(1)
+    with pytest.raises(InputError, match=r"collate_fn=data\.collate"):
+        next(iter(DataLoader(pairs, batch_sampler=batches, num_workers=workers)))
+
+
+def test_bad_arguments(folder, tmp_path):
+    text, codes, dictionary = (folder / name for name in ("train.en-xx.en", "codes.en", "dict.en.txt"))
+    pairs, batches = make(folder)
+    for ask, message in (
+        (lambda: Sentences(text, codes=(codes, codes), dictionary=dictionary), r"expected the path of codes, not \("),
+        (lambda: Sentences("none", codes=codes, dictionary=dictionary), "no file none, which should be a text"),
+        (lambda: Sentences(tmp_path, codes=codes, dictionary=dictionary), "which should be a text"),
+        (lambda: Sentences(text, codes="none", dictionary=dictionary), "no file none, which should be codes"),
+        (lambda: Sentences(text, codes=codes, dictionary="none"), "no file none, which should be a dictionary"),
+        (lambda: batches.state_dict(after=5), "a batch that TokenBatches has given out"),
+        (lambda: pairs[1, 2, 3], r"ask for data\[epoch, number\].* not for \(1, 2, 3\)"),
+        (lambda: pairs["x"], r"ask for data\[epoch, number\].* not for 'x'"),
+        (lambda: Pairs.from_folder(tmp_path), "give source_lang= and target_lang=, or make"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ask()
 
 
 def test_nothing_else_imports_torch():

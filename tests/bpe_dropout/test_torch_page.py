@@ -40,8 +40,9 @@ def train(english, tmp_path, monkeypatch, capsys):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # several wait for each other where other work is done, too
 
-    def run_it(work: str) -> str:
-        monkeypatch.setattr(sys, "argv", f"translate.py all.en all.xx {work} --updates 10 --save-every 3".split())
+    def run_it(work: str, updates: int = 10, source: str = "all.en") -> str:
+        command = f"translate.py {source} all.xx {work} --updates {updates} --save-every 3"
+        monkeypatch.setattr(sys, "argv", command.split())
         capsys.readouterr()
         runpy.run_path(str(EXAMPLE), run_name="__main__")
         return capsys.readouterr().out
@@ -80,3 +81,29 @@ def test_the_example(train, monkeypatch):
     again = train("broken")
     assert losses(again) == {update: seen[update] for update in (9, 10)}
     assert again.splitlines()[-1] == out.splitlines()[-1]
+    # A finished training goes on, too, and is not trained on if it is long enough already.
+    assert list(losses(train("whole", updates=13))) == [12, 13]
+    assert losses(train("whole", updates=11)) == {}
+
+
+def test_the_example_refuses_other_texts(train, tmp_path):
+    """A work folder is of its texts."""
+    train("work", updates=1)
+    lines = (tmp_path / "all.en").read_text().splitlines(keepends=True)
+    (tmp_path / "other.en").write_text("".join(["changed\n", *lines[1:]]))
+    for source, message in (("other.en", "work was made of other texts than other.en"), ("none.en", "none.en")):
+        with pytest.raises(SystemExit, match=rf"^translate\.py: .*{message}"):
+            train("work", source=source)
+    (tmp_path / "short.en").write_text("".join(lines[:50]))
+    with pytest.raises(SystemExit, match=r"^1$"):  # bpe-dropout data has said why
+        train("new", source="short.en")
+
+
+def test_the_help_of_the_example():
+    shown = run([sys.executable, str(EXAMPLE), "--help"], ROOT)
+    for words in (
+        "p of BPE-dropout; 0 is plain BPE (0.1)",
+        "how long to train (1000)",
+        "updates between checkpoints (100)",
+    ):
+        assert words in " ".join(shown.split())
