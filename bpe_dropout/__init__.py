@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .dictionary import Dictionary
     from .draws import choose, first_bits
     from .lists import BoundedSampler
-    from .most_probable import MostProbable
     from .merge_counts import count_merges
+    from .most_probable import MostProbable
 
 __all__ = [
     "BoundedSampler",
