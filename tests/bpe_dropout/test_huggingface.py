@@ -293,7 +293,7 @@ def test_a_rule_with_a_schedule(tokenizer):
     collator = DropoutCollator(tokenizer, dropout=str(rule), seed=SEED)
     for epoch in range(4):
         collator.set_epoch(epoch)
-        batch = collator([{"text": LINES[0], "sentence": 0}])
+        batch = collator([{"text": LINES[0], collator.number: 0}])
         expected = collator.segmenter.ids(LINES[0], rule.at(epoch + 1), SEED, epoch=epoch, sentence=0)
         assert batch["input_ids"][0].tolist() == expected
         assert (expected == collator.segmenter.ids(LINES[0])) == (epoch >= 2)
