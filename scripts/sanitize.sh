@@ -29,7 +29,7 @@ echo "sanitize: fuzzing codes files and text for $seconds s"
 echo "sanitize: the core's tests"
 # Without those whose time goes into plain Python, and those that start a Python of their own.
 slow='real_text or real_words or any_table or vocabulary or import_is_light or another_process'
-slow="$slow or every_character or against_draws or japanese or simulation_fits or long_words or documented or read_back"
+slow="$slow or every_character or against_draws or japanese or simulation_fits or long_words or documented"
 # Nor torch's workers: what is forked while a thread of torch is within the sanitizer waits forever.
 "$venv/bin/pytest" -q -p no:cacheprovider tests/bpe_dropout --ignore=tests/bpe_dropout/test_cli.py \
   --ignore-glob='*/test_torch*' --ignore='tests/bpe_dropout/test_huggingface.py' -k "not ($slow)"

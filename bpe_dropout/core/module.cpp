@@ -203,9 +203,12 @@ py::tuple expected_lengths(const Merges& merges, const std::vector<PyWord>& word
   return py::make_tuple(to_array(std::move(lengths)), to_array(std::move(is_exact)));
 }
 
+// Bytes; more is slow under the address sanitizer, which marks all of them for each word.
+constexpr std::size_t kOneTable = 1 << 24;
+
 // What a table of `word` answers, and what draw() answers, to the same numbers.
 py::list table_of(const Merges& merges, const PyWord& word, const Dropout& dropout, double finest) {
-  Tables tables(std::size_t{1} << 30);
+  Tables tables(kOneTable);
   auto shelf = tables.shelves(1)[0];
   Scratch scratch;
   const auto ref = tables.add(shelf, merges, word.word(), dropout, finest, 0, piece_itself, scratch);
@@ -219,7 +222,7 @@ py::list table_of(const Merges& merges, const PyWord& word, const Dropout& dropo
 
 py::tuple table_against_draw(const Merges& merges, const PyWord& word, const Dropout& dropout, double finest, u64 seed,
                              std::size_t draws) {
-  Tables tables(std::size_t{1} << 30);
+  Tables tables(kOneTable);
   auto shelf = tables.shelves(1)[0];
   Scratch scratch;
   const auto ref = tables.add(shelf, merges, word.word(), dropout, finest, 0, piece_itself, scratch);
