@@ -65,26 +65,33 @@ class Segmenter:
         separator: str = "@@",
         folder: Path | None = None,
     ) -> None:
-        self.codes = codes
-        self.folder = folder
-        self.vocabulary = frozenset(vocabulary) if vocabulary else None
+        pieces = frozenset(vocabulary) if vocabulary else None
         if isinstance(glossaries, str):
             raise InputError(f"glossaries are a list of regular expressions, not {glossaries!r}")
-        self.glossaries = tuple(glossaries or ())
-        self.separator = separator
+        patterns = tuple(glossaries or ())
         encode(separator)
-        self._divide = _Glossaries(self.glossaries) if self.glossaries else None
-        self._fresh = FreshKeys()
+        divide = _Glossaries(patterns) if patterns else None
         try:
-            self._merges = _core.Merges(
-                list(codes.pairs),
-                _end(codes),
-                separator,
-                set(self.vocabulary) if self.vocabulary else None,
-                None,
-            )
+            merges = _core.Merges(list(codes.pairs), _end(codes), separator, set(pieces) if pieces else None, None)
         except ValueError as error:
             raise InputError(f"the codes cannot be used: {error}") from None
+        self._set_up(codes, merges, pieces, patterns, divide, separator, folder)
+
+    def _set_up(
+        self,
+        codes: Codes,
+        merges: _core.Merges,
+        vocabulary: frozenset[str] | None = None,
+        glossaries: tuple[str, ...] = (),
+        divide: _Glossaries | None = None,
+        separator: str = "",
+        folder: Path | None = None,
+    ) -> None:
+        """What every segmenter has; `merges` are the codes as the core has them."""
+        self.codes, self.vocabulary, self.glossaries = codes, vocabulary, glossaries
+        self.separator, self.folder = separator, folder
+        self._merges, self._divide = merges, divide
+        self._fresh = FreshKeys()
         self._lines: dict[tuple[_core.AnyDropout, str], _core.Lines] = {}
         self._rates_of: dict[Rule, _core.AnyDropout] = {}
 

@@ -22,7 +22,7 @@ from . import _core
 from .codes import Codes
 from .dictionary import Dictionary
 from .errors import InputError
-from .keys import FreshKeys, make_key
+from .keys import make_key
 from .rules import Dropout
 from .segmenter import Segmenter, Split, Stream
 from .tokenizers import BESIDE, Atoms, Words, character, read, token_of
@@ -39,23 +39,18 @@ class TokenizerSegmenter(Segmenter):
     and neither are added tokens. Nothing is truncated or padded.
     """
 
-    def __init__(self, source: str, special_is_text: bool) -> None:
-        self.words = Words(source, special_is_text)
+    def __init__(self, source: str, special_is_text: bool, where: str = "the tokenizer") -> None:
+        self.words = Words(source, special_is_text, where)
         bpe, names = self.words.bpe, self.words.names
-        self.codes = Codes(tuple((names[left], names[right]) for left, right in bpe.merges), end_of_word=False)
-        self.vocabulary, self.glossaries, self.separator = None, (), ""
-        self._divide = None
-        self._fresh = FreshKeys()
-        self._lines = {}
-        self._rates_of = {}
-        self.folder = None
-        self._merges = _core.Merges(
+        codes = Codes(tuple((names[left], names[right]) for left, right in bpe.merges), end_of_word=False)
+        merges = _core.Merges(
             [(character(left), character(right)) for left, right in bpe.merges],
             _core.End.NONE,
             "",
             None,
             [character(result) for result in bpe.merges.values()],
         )
+        self._set_up(codes, merges)
 
     @classmethod
     def of(cls, tokenizer: Any) -> TokenizerSegmenter:

@@ -64,13 +64,14 @@ class Bpe:
     ignore_merges: bool
 
 
-def read(tokenizer: Any) -> tuple[str, bool]:
-    """A tokenizer as JSON, and whether special tokens that a text names are text (encode_special_tokens).
+def read(tokenizer: Any) -> tuple[str, bool, str]:
+    """A tokenizer as JSON, whether special tokens that a text names are text (encode_special_tokens), and what errors
+    call it.
 
     Takes a tokenizers.Tokenizer, a fast tokenizer of transformers, or the path of a tokenizer.json.
     """
     if isinstance(tokenizer, str | Path):
-        return _read_file(Path(tokenizer)), False
+        return _read_file(Path(tokenizer))
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if not callable(getattr(backend, "to_str", None)):
         slow = " A slow tokenizer cannot be used: load it with use_fast=True" if hasattr(tokenizer, "encode") else ""
@@ -86,10 +87,10 @@ def read(tokenizer: Any) -> tuple[str, bool]:
         ) from None
     if backend is tokenizer:  # in transformers they are arguments of a call, and what is there is that of the last call
         _check_no_settings(json.loads(text), "the tokenizer")
-    return text, bool(getattr(backend, "encode_special_tokens", False))
+    return text, bool(getattr(backend, "encode_special_tokens", False)), "the tokenizer"
 
 
-def _read_file(path: Path) -> str:
+def _read_file(path: Path) -> tuple[str, bool, str]:
     if path.is_dir():
         path = path / "tokenizer.json"
     try:
@@ -106,8 +107,7 @@ def _read_file(path: Path) -> str:
         raise InputError(f"{path} is not a tokenizer.json of Hugging Face: {error}") from None
     read_model(content, str(path))  # before their code sees it, whose errors name no file
     _check_no_settings(content, str(path))
-    _make(text, str(path))
-    return text
+    return text, False, str(path)
 
 
 def _make(source: str, where: str) -> Any:
@@ -196,11 +196,11 @@ class Words:
     [Split("the", None), Split("Ġ", None), Split("Ġcat", None), Split("</s>", 2)]
     """
 
-    def __init__(self, source: str, special_is_text: bool) -> None:
+    def __init__(self, source: str, special_is_text: bool, where: str = "the tokenizer") -> None:
         import tokenizers
 
-        self.bpe = read_model(json.loads(source), "the tokenizer")
-        self._tokenizer = _make(source, "the tokenizer")
+        self.bpe = read_model(json.loads(source), where)
+        self._tokenizer = _make(source, where)
         if self._tokenizer.model.dropout:
             warnings.warn(
                 f"the tokenizer drops merges itself (dropout = {self._tokenizer.model.dropout:g}), by another rule "

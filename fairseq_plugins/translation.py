@@ -92,7 +92,7 @@ class Translator:
             raise InputError("this command is for a --bpe of ours; with another, take fairseq-interactive")
         self.bpe = self.task._bpe
         self.tokenizer = encoders.build_tokenizer(self.config.tokenizer)
-        self.models, self._saved = self._load()
+        self.models, self._saved = load_models(self.config, self.task, self.uses_gpu)
         self._find: MostProbable | None = None
         self._generators: dict[int, Any] = {}
         self._longest = utils.resolve_max_positions(
@@ -109,17 +109,6 @@ class Translator:
     def dropout(self) -> float:
         """The p that the segmentations are found or drawn with."""
         return trained_with(self._saved) if self.reading.dropout is None else self.reading.dropout
-
-    def _load(self) -> tuple[list[Any], Any]:
-        config = self.config
-        models, saved = checkpoint_utils.load_model_ensemble(utils.split_paths(config.common_eval.path), task=self.task)
-        for model in models:
-            if config.common.fp16:
-                model.half()
-            if self.uses_gpu:
-                model.cuda()
-            model.prepare_for_inference_(config)
-        return models, saved
 
     @property
     def uses_gpu(self) -> bool:
@@ -250,6 +239,18 @@ class Translator:
     def left_plain(self) -> set[str]:
         """Words with too many segmentations, which were read as plain BPE segments them."""
         return self._find.plain if self._find else set()
+
+
+def load_models(config: Any, task: Any, on_gpu: bool) -> tuple[list[Any], Any]:
+    """The models of --path, ready to translate, and the options that the first was trained with."""
+    models, saved = checkpoint_utils.load_model_ensemble(utils.split_paths(config.common_eval.path), task=task)
+    for model in models:
+        if config.common.fp16:
+            model.half()
+        if on_gpu:
+            model.cuda()
+        model.prepare_for_inference_(config)
+    return models, saved
 
 
 def configure(arguments: Sequence[str]) -> Any:

@@ -62,22 +62,18 @@ def measure(translate: Callable[[], int], repeats: int, of: str = "") -> dict[st
 
 def load(plan: Plan, folder: Path, checkpoint: Path, devices: Devices) -> Callable[[], int]:
     """What fairseq-generate does before and while it translates, without what it prints."""
-    from fairseq import checkpoint_utils, options, tasks, utils
+    from fairseq import options, tasks, utils
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    from fairseq_plugins.translation import load_models
 
     parser = options.get_generation_parser()
     arguments = generate_arguments(plan, folder, checkpoint, devices)
     config = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, arguments))
     task = tasks.setup_task(config.task)
-    models, saved = checkpoint_utils.load_model_ensemble([config.common_eval.path], task=task)
+    models, saved = load_models(config, task, on_gpu=bool(devices.gpus))
     subset = config.dataset.gen_subset
     task.load_dataset(subset, task_cfg=saved.task)
-    for model in models:
-        if config.common.fp16:
-            model.half()
-        if devices.gpus:
-            model.cuda()
-        model.prepare_for_inference_(config)
     generator = task.build_generator(models, config.generation)
     batches = task.get_batch_iterator(
         dataset=task.dataset(subset),

@@ -73,13 +73,18 @@ def test_words_reached_by_many_paths(seed):
         assert_equals_reference(codes, word, PS[(seed + length) % len(PS)])
 
 
+def half_of_the_pieces(codes, rng):
+    """A vocabulary, which splits the others again."""
+    pieces = sorted({left + right for left, right in codes.pairs} | {"a", "b"})
+    vocabulary = {piece.removesuffix("</w>") for piece in rng.sample(pieces, len(pieces) // 2)}
+    return {piece + rng.choice(["@@", ""]) for piece in vocabulary if piece}
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_with_a_vocabulary(seed):
     codes = dense_codes(seed, "ab", 20, (0, 1) if seed % 2 else (0, 2))
     rng = random.Random(seed)
-    pieces = sorted({left + right for left, right in codes.pairs} | {"a", "b"})
-    vocabulary = {piece.removesuffix("</w>") for piece in rng.sample(pieces, len(pieces) // 2)}
-    vocabulary = {piece + rng.choice(["@@", ""]) for piece in vocabulary if piece}
+    vocabulary = half_of_the_pieces(codes, rng)
     for length in (2, 4, 6, 8):
         word = "".join(rng.choice("ab") for _ in range(length))
         assert_equals_reference(codes, word, PS[(seed + length) % len(PS)], vocabulary)

@@ -9,7 +9,7 @@ import pytest
 from bpe_dropout import Codes, InputError, Segmenter, _core, reference
 from bpe_dropout.errors import OutOfReach
 from bpe_dropout.most_probable import MostProbable, combinations
-from tests.bpe_dropout.test_exact import PS, REPEATED, dense_codes, with_separators, without_end
+from tests.bpe_dropout.test_exact import PS, REPEATED, dense_codes, half_of_the_pieces, with_separators, without_end
 from tests.conftest import as_version_1
 
 LONG = ["statementsunrelated", "mississippimississippi"]
@@ -71,9 +71,7 @@ def test_words_reached_by_many_paths(seed):
     """Also with a vocabulary: then several segmentations into tokens are spelled alike."""
     codes = dense_codes(seed, "abc"[: 2 + seed % 2], 12 + seed, (0, 1) if seed % 2 else (0, 2))
     rng = random.Random(seed)
-    pieces = sorted({left + right for left, right in codes.pairs} | {"a", "b"})
-    vocabulary = {piece.removesuffix("</w>") for piece in rng.sample(pieces, len(pieces) // 2)}
-    vocabulary = {piece + rng.choice(["@@", ""]) for piece in vocabulary if piece}
+    vocabulary = half_of_the_pieces(codes, rng)
     for length in (2, 4, 7, 8):
         word = "".join(rng.choice("abc") for _ in range(length))
         for given in ((), vocabulary):
