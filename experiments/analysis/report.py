@@ -40,7 +40,7 @@ study's small ones on a small text. So signs can be compared, and sizes cannot."
 
 STUDY = """
 Small Transformers (2 layers, 128 dimensions) on parts of Multi30k and of Tatoeba. Training stops when dev BLEU has not
-risen for 3000 updates; what translates is the average of the five checkpoints that end with the best one on the dev
+risen for 2000 updates; what translates is the average of the five checkpoints that end with the best one on the dev
 set, with beam 4 and length penalty 0.6. Cells are means over seeds, with the smallest and the largest in brackets."""
 
 PAPERS_OWN = """
