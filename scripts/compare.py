@@ -1,4 +1,5 @@
-"""Compares systems on a test set by paired bootstrap, SacreBLEU's own: python -m scripts.compare RUN ... --output FILE
+"""Compares systems on a test set by paired bootstrap, SacreBLEU's own:
+python -m scripts.compare RUN ... --results FILE ... --output FILE
 
 Every two systems of a group are compared, on 1000 resampled test sets. Writes for each pair the difference of BLEU, the
 probability that chance alone would have made it (p; 1 if the scores are equal), and whether that is below 0.05; and the
@@ -16,10 +17,10 @@ from sacrebleu.significance import PairedTest
 
 from bpe_dropout import InputError
 
+from .kept import translations_of
 from .runs import Run, plan_run
 from .score import bleu_of, read_both
 from .stage import Stage, read_json, testset_of, write_json
-from .testsets import place
 
 SAMPLES = 1000
 LEVEL = 0.05
@@ -29,7 +30,14 @@ EQUAL = 1e-9  # a difference of scores that is none
 def main() -> None:
     stage = Stage(__doc__)
     stage.add_argument("runs", nargs="+", metavar="RUN", help="runs of one group")
-    stage.add_argument("--folder", type=Path, default=Path("experiments/runs"), metavar="FOLDER", help="of all runs")
+    stage.add_argument(
+        "--results",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="of each run: result.json, or the copy of it in experiments/results, with its translations",
+    )
     stage.add_testset()
     stage.add_argument("--references", type=Path, required=True, metavar="FILE", help="the untokenized test text")
     stage.add_argument("--output", type=Path, required=True, metavar="FILE", help="the comparison")
@@ -40,11 +48,12 @@ def main() -> None:
         raise InputError("only runs that differ in nothing but their method can be compared")
     plan = plan_run(runs[0], options.configs)
     testset_of(options)  # there is one
-    texts, references = {}, list[str]()
-    folders = [place(options.folder / run.name, options.test_set) for run in runs]
-    for run, folder in zip(runs, folders, strict=True):
-        texts[run.name], references = read_both(folder / "test.txt", options.references)
-    scores = {run.name: read_json(folder / "result.json")["bleu"] for run, folder in zip(runs, folders, strict=True)}
+    if len(options.results) != len(runs):
+        raise InputError(f"{len(runs)} runs need as many results, and {len(options.results)} are given")
+    texts, references, scores = {}, list[str](), {}
+    for run, result in zip(runs, options.results, strict=True):
+        texts[run.name], references = read_both(translations_of(result), options.references)
+        scores[run.name] = read_json(result)["bleu"]
     head = {"group": runs[0].group, "test set": options.test_set, "bleu": scores}
     comparison = {**head, **compare(texts, references, bleu_of(plan), scores)}
     write_json(options.output, comparison)

@@ -291,7 +291,7 @@ def target_of(name: str, title: str, needed: Iterable[tuple[str, Run]], configs:
         elif MEASURES[record].takes(plan_run(run, configs)):
             measures[record, run] = None
     groups = [Group(group, testset) for testset, found in translated.items() for group in grouped(found)]
-    return Target(name, title, tuple(groups), tuple(measures))
+    return Target(name, title, tuple(groups), tuple(measures), fills=True)
 
 
 def needs(item: Item, configs: Path, seed: int | None = None) -> Iterator[tuple[str, Run]]:

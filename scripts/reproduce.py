@@ -17,11 +17,11 @@ import contextlib
 import io
 import os
 import re
-import shutil
 import subprocess
 import sys
 import textwrap
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +34,23 @@ from .commands import die_with_parent, locked
 from .corpora import ROOT, Download, read_corpora, read_downloads
 from .devices import count_gpus, read_numbers, runs_at_once
 from .download import fetch
+from .kept import (
+    RESULTS,
+    RUNS,
+    comparison_of,
+    finished,
+    keep_results,
+    measured_of,
+    products,
+    result_of,
+)
 from .measures import MEASURES, check_measure
 from .paper import fill, merge, study
 from .runs import Group, Plan, Run, Target, find_target, find_targets, plan_run
 from .slurm import partition_minutes, wait_for_jobs
 from .stage import Stage, describe_time, read_json
-from .testsets import TEST, find_testsets, place, read_testset
+from .testsets import TEST, find_testsets, read_testset
 
-RUNS, COMPARISONS, MEASURED, RESULTS = (
-    Path("experiments") / name for name in ("runs", "comparisons", "measures", "results")
-)
 PROFILES = ROOT / "experiments" / "profiles"
 
 
@@ -94,33 +101,39 @@ def resolve(name: str, runs: list[str], configs: Path, seed: int) -> Target:
 def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> int:
     options.directory.mkdir(parents=True, exist_ok=True)
     downloads = options.directory / "data" / "downloads"
-    missing = missing_files(plans_of(target, options.configs), downloads, read_downloads(options.configs))
+    done = finished(target, options.directory, options.configs)
+    plans = [plan_run(run, options.configs) for run in runs_left(target, done)]
+    there = len(target.runs_and_measured) - len(plans)
+    missing = missing_files(plans, downloads, read_downloads(options.configs))
     if options.command == "plan":
-        print(show_plan(target, plans_of(target, options.configs)), flush=True)
+        print(show_plan(target, plans, there), flush=True)
         for name, download in missing.items():
             print(f"first, put {name} in place, as {downloads / name}: {download.local}")
-        possible, _ = split(target, set(missing), options.configs)
-        return show_steps(snakemake(possible, options, more)) if possible.runs_and_measured else 0
-    whole, reasons = target, dict[str, InputError]()
+        possible, _ = split(target, plans, set(missing))
+        return show_steps(snakemake(possible, options, more, done), is_slurm(options.profile))
+    reasons = dict[str, InputError]()
     for name, download in missing.items():
         try:
             fetch(name, download, downloads / name, os.environ.get("DATA_MIRROR"))
         except InputError as error:
             reasons[name] = error
-    target, left = split(whole, set(reasons), options.configs)
-    if not target.runs_and_measured:
+    whole = target
+    target, left = split(whole, plans, set(reasons))
+    if reasons and not goals(target, done):
         raise next(iter(reasons.values()))
-    command = snakemake(target, options, more)
+    command = snakemake(target, options, more, done)
     os.chdir(options.directory)
     busy = f"a reproduction is running in {Path().resolve()} already; wait for it, or end it"
+    code = 0
     with locked(Path(".reproduction.lock"), busy) as lock:
-        print(show_plan(target, plans_of(target, options.configs)), flush=True)
+        print(show_plan(target, [plan for plan in plans if plan.run not in left], there), flush=True)
         if is_slurm(options.profile):
             wait_for_jobs(Path().resolve())
-        code = run_quietly(command, lock)
+        if goals(target, done):
+            code = run_quietly(command, lock)
     keep_results(target)
-    if any(result_of(run, group.testset).is_file() for group in target.groups for run in group.runs):
-        print("\n" + show_results(target, options.configs))
+    if shown := show_results(target, options.configs):
+        print("\n" + shown)
     for measure, run in target.measures:
         if (RESULTS / measure / f"{run.name}.json").is_file():
             print(f"{MEASURES[measure].title}: {RESULTS / measure / run.name}.json")
@@ -135,16 +148,24 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
     return 1 if code or left else 0
 
 
+def runs_left(target: Target, done: Collection[Path]) -> list[Run]:
+    """The runs of which something is still to be made."""
+    made = [(result_of(run, group.testset), run) for group in target.groups for run in group.runs]
+    made += [(measured_of(measure, run), run) for measure, run in target.measures]
+    waiting = {run for path, run in made if path not in done}
+    return [run for run in target.runs_and_measured if run in waiting]
+
+
 def plans_of(target: Target, configs: Path) -> list[Plan]:
     return [plan_run(run, configs) for run in target.runs_and_measured]
 
 
-def split(target: Target, missing: set[str], configs: Path) -> tuple[Target, list[Run]]:
+def split(target: Target, plans: list[Plan], missing: set[str]) -> tuple[Target, list[Run]]:
     """What of a target can be done without the files that are missing, and the runs that cannot."""
-    left = [plan.run for plan in plans_of(target, configs) if missing & set(plan.corpus.downloads)]
+    left = [plan.run for plan in plans if missing & set(plan.corpus.downloads)]
     possible = replace(
         target,
-        groups=tuple(group for group in target.groups if group.runs[0] not in left),  # all of a group have one corpus
+        groups=tuple(group for group in target.groups if not set(group.runs) & set(left)),
         measures=tuple((measure, run) for measure, run in target.measures if run not in left),
     )
     return possible, left
@@ -187,9 +208,14 @@ def run_quietly(command: list[str], lock: int) -> int:
             continue
 
 
-def show_steps(command: list[str]) -> int:
+def show_steps(command: list[str], slurm: bool) -> int:
     """How many steps of each kind Snakemake would take. It says so twice, and why at length; errors are shown whole.
     A plan is made in this process, which has read the configuration already: that saves a third of the time."""
+    if command[-1] == "--":
+        print("nothing is left to do")
+        return 0
+    if not slurm:
+        leave_out_slurm()
     from snakemake.cli import main as run_snakemake
 
     said, code = io.StringIO(), 0
@@ -205,6 +231,20 @@ def show_steps(command: list[str]) -> int:
     return code
 
 
+def leave_out_slurm() -> None:
+    """Snakemake imports all its plugins. That for Slurm imports pandas, which takes a quarter of a plan's time."""
+    import pkgutil
+
+    from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
+
+    find = pkgutil.iter_modules
+    pkgutil.iter_modules = lambda *paths: (one for one in find(*paths) if one.name != "snakemake_executor_plugin_slurm")
+    try:
+        ExecutorPluginRegistry()  # the only one that there will be
+    finally:
+        pkgutil.iter_modules = find
+
+
 def missing_files(plans: list[Plan], downloads: Path, known: dict[str, Download]) -> dict[str, Download]:
     """Files that only the user can have, and that are not there. They are none of Snakemake's, which removes what it
     makes again: they are asked for, or taken from the mirror, before it starts."""
@@ -212,12 +252,14 @@ def missing_files(plans: list[Plan], downloads: Path, known: dict[str, Download]
     return {name: known[name] for name in files if known[name].local and not (downloads / name).is_file()}
 
 
-def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> list[str]:
+def snakemake(target: Target, options: argparse.Namespace, more: list[str], done: Collection[Path] = ()) -> list[str]:
+    """The command that makes what of a target is not done."""
     profile = PROFILES / options.profile if (PROFILES / options.profile).is_dir() else Path(options.profile).resolve()
     if not (profile / "config.yaml").is_file():
         there = ", ".join(sorted(path.name for path in PROFILES.iterdir()))
         raise InputError(f"there is no profile {options.profile}: it is one of {there}, or a folder with a config.yaml")
-    settings = [f"configs={options.configs}", f"order={' '.join(run.name for run in target.runs_and_measured)}"]
+    settings = [f"configs={options.configs}", f"order={' '.join(run.name for run in runs_left(target, done))}"]
+    settings += [f"finished={' '.join(map(str, done))}"] if done else []
     slurm, limit = is_slurm(options.profile), None
     if slurm:
         defaults = read_profile(profile).get("default-resources") or {}
@@ -234,9 +276,9 @@ def snakemake(target: Target, options: argparse.Namespace, more: list[str]) -> l
         command += ["--dry-run"]
     # Asked for by name, they are measured again.
     asked = [name for name, variable in (("embeddings", "TOKENS"), ("timing", "REPEATS")) if os.environ.get(variable)]
-    again = [str(MEASURED / name / f"{run.name}.json") for name, run in target.measures if name in asked]
+    again = [str(measured_of(name, run)) for name, run in target.measures if name in asked]
     command += ["--forcerun", *again] if again else []
-    return [*command, *more, "--", *goals(target)]
+    return [*command, *more, "--", *goals(target, done)]
 
 
 def is_slurm(profile: str) -> bool:
@@ -247,39 +289,8 @@ def read_profile(profile: Path) -> dict[str, Any]:
     return yaml.safe_load((profile / "config.yaml").read_text("utf-8")) or {}
 
 
-def goals(target: Target) -> list[str]:
-    return [str(path) for path in products(target)]
-
-
-def products(target: Target) -> dict[Path, Path]:
-    """The files that a target is made of, and where each is kept."""
-    made = {}
-    for group in target.groups:
-        for run in group.runs:
-            made[result_of(run, group.testset)] = place(RESULTS, group.testset) / f"{run.name}.json"
-    for measure, run in target.measures:
-        made[MEASURED / measure / f"{run.name}.json"] = RESULTS / measure / f"{run.name}.json"
-    for group in target.groups:
-        if len(group.runs) > 1:
-            kept = place(RESULTS, group.testset) / "comparisons" / f"{group.name}.{group.systems}.json"
-            made[comparison_of(group)] = kept
-    return made
-
-
-def result_of(run: Run, testset: str = TEST) -> Path:
-    return place(RUNS / run.name, testset) / "result.json"
-
-
-def comparison_of(group: Group) -> Path:
-    return place(COMPARISONS / group.name, group.testset) / f"{group.systems}.json"
-
-
-def keep_results(target: Target) -> None:
-    """Results are small, and may be published: they are kept where git sees them. Translations are not."""
-    for source, kept in products(target).items():
-        if source.is_file():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, kept)
+def goals(target: Target, done: Collection[Path] = ()) -> list[str]:
+    return [str(path) for path in products(target) if path not in done]
 
 
 # What is shown.
@@ -347,8 +358,10 @@ def size(found: tuple[float, bool]) -> str:
     return text if known else f"{text} + ?"
 
 
-def show_plan(target: Target, plans: list[Plan]) -> str:
+def show_plan(target: Target, plans: list[Plan], there: int = 0) -> str:
     lines = [f"{target.name}: {target.title}"]
+    if there:
+        lines.append(f"  {there} runs are finished: {RESULTS} has all that is asked of them")
     for plan in plans:
         lines.append(
             f"  {plan.run.name}: vocabulary {' / '.join(f'{name} {v}' for name, v in plan.vocabularies.items())}, "
@@ -366,42 +379,63 @@ def describe_method(plan: Plan) -> str:
 
 
 def show_results(target: Target, configs: Path) -> str:
+    """A table of each group, of which anything is finished, and what else there is to see."""
+    kept = products(target)
+    found = Found(lambda path: kept[path] if target.fills else path)
     same_runs: dict[tuple[Run, ...], list[Group]] = {}
     for group in target.groups:
-        same_runs.setdefault(group.runs, []).append(group)
-    blocks = [show_groups(groups, configs) for groups in same_runs.values()]
+        if any(found.result(run, group) for run in group.runs):
+            same_runs.setdefault(group.runs, []).append(group)
+    if not same_runs:
+        return ""
+    blocks = [show_groups(groups, found, configs) for groups in same_runs.values()]
     blocks += [shown] if (shown := show_segmentation(target, configs)) else []
     blocks += [textwrap.fill(target.note, 120)] if target.note else []
     where = [f"translations, checkpoints, logs: {RUNS.resolve()}/RUN", f"results: {RESULTS.resolve()}"]
     return "\n\n".join([*blocks, "\n".join(where)])
 
 
-def show_groups(groups: list[Group], configs: Path) -> str:
+@dataclass(frozen=True)
+class Found:
+    """Results and comparisons, by where each is read from: where it was made, or where it is kept."""
+
+    place: Callable[[Path], Path]
+
+    def result(self, run: Run, group: Group) -> dict[str, Any] | None:
+        return self._read(result_of(run, group.testset))
+
+    def comparison(self, group: Group) -> dict[str, Any] | None:
+        return self._read(comparison_of(group)) if len(group.runs) > 1 else None
+
+    def _read(self, path: Path) -> dict[str, Any] | None:
+        return read_json(self.place(path)) if self.place(path).is_file() else None
+
+
+def show_groups(groups: list[Group], found: Found, configs: Path) -> str:
     """A table of runs, on one test set or on several; which ones is said unless it is the test set as it is."""
     names = [group.testset for group in groups]
     rows = [["", "test set", "method", "BLEU", "chrF", "updates", "src ratio", "tgt ratio", "against the first"]]
     for group in groups:
-        rows += rows_of(group, read_testset(group.testset, configs).title)
+        rows += rows_of(group, found, read_testset(group.testset, configs).title)
     if names == [TEST]:
         rows = [[row[0], *row[2:]] for row in rows]
     lines = [groups[0].name, align(rows)]
-    finished = [path for group in groups for run in group.runs if (path := result_of(run, group.testset)).is_file()]
-    lines += dict.fromkeys(read_json(path)["bleu signature"] for path in finished)
-    if any(comparison_of(group).is_file() for group in groups):
+    results = [found.result(run, group) for group in groups for run in group.runs]
+    lines += dict.fromkeys(result["bleu signature"] for result in results if result)
+    if any(found.comparison(group) for group in groups):
         lines.append("* the best, and those whose difference from it is not significant (paired bootstrap, p < 0.05)")
     return "\n".join(lines)
 
 
-def rows_of(group: Group, testset: str) -> list[list[str]]:
-    comparison = read_json(comparison_of(group)) if comparison_of(group).is_file() else None
+def rows_of(group: Group, found: Found, testset: str) -> list[list[str]]:
+    comparison = found.comparison(group)
     rows = []
     first = group.runs[0].name
     for run in group.runs:
-        path = result_of(run, group.testset)
-        if not path.is_file():
+        result = found.result(run, group)
+        if result is None:
             rows.append(["", testset, run.system, "not finished", "", "", "", "", ""])
             continue
-        result = read_json(path)
         against = "" if run.name == first else significance(comparison, first, run.name)
         marked = "*" if comparison and run.name in comparison["best"] else ""
         ratios = [f"{ratio:.3f}" if ratio else "" for ratio in result["length ratios"].values()]

@@ -314,6 +314,7 @@ class Target:
     groups: tuple[Group, ...]
     measures: tuple[tuple[str, Run], ...] = ()
     note: str = ""  # shown below the results
+    fills: bool = False  # asks for what experiments/results does not have yet: see scripts/kept.py
 
     @property
     def runs(self) -> list[Run]:

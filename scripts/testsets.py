@@ -76,14 +76,17 @@ def settings_of(change: Callable[..., Any]) -> dict[str, Any]:
     return {one.name: kinds[one.name] for one in arguments if one.kind is one.KEYWORD_ONLY}
 
 
+TAKEN = ("comparisons", "translations")  # folders of results
+
+
 def find_testsets(configs: Path = CONFIGS) -> list[str]:
     """Their names. `make NAME.RUN` and the folders of results know measurements by name, too, so these are taken."""
     paths = sorted(configs.glob("testsets/*.yaml"))
     for path in paths:
-        if not re.fullmatch(r"[a-z][a-z0-9-]*", path.stem) or path.stem in (*MEASURES, "comparisons"):
+        if not re.fullmatch(r"[a-z][a-z0-9-]*", path.stem) or path.stem in (*MEASURES, *TAKEN):
             raise InputError(
                 f"{path}: a test set is named in lowercase letters, digits and hyphens, and not as a measurement is "
-                f"({', '.join(MEASURES)}), nor comparisons"
+                f"({', '.join(MEASURES)}), nor {' or '.join(TAKEN)}"
             )
     return [path.stem for path in paths]
 

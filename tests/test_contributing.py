@@ -100,7 +100,7 @@ def test_the_reproduction_plans_it(project):
 def test_the_reproduction_knows_the_test_set(project):
     code = (
         "from scripts.corpora import CONFIGS\n"
-        "from scripts.reproduce import products, resolve\n"
+        "from scripts.kept import products\nfrom scripts.reproduce import resolve\n"
         "print(*products(resolve('misspelled-twice.demo.en-fr.bpe.small.seed1', [], CONFIGS, 1)))"
     )
     assert "demo.en-fr.bpe.small.seed1/misspelled-twice/result.json" in project.python("-c", code)

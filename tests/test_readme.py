@@ -251,7 +251,7 @@ def test_the_report_writes_the_table_of_the_study():
 
 def test_the_demo_is_what_it_printed():
     """Between the marks is the end of what `make demo` printed, and the committed results say the same."""
-    from scripts.reproduce import products
+    from scripts.kept import products
     from scripts.runs import Run, find_target, plan_run
 
     (shown,) = re.findall(r"<!-- demo: begin -->\n(.*?)<!-- demo: end -->", README, re.DOTALL)

@@ -41,7 +41,7 @@ def begin(name: str, text: str | None, more: tuple[tuple[str, dict[str, Any]], .
 
 def record(name: str, plan: Plan, options: argparse.Namespace, found: dict[str, Any]) -> None:
     head = {"measure": name, "run": plan.run.name, "command": f"make {name}.{plan.run.name}"}
-    write_json(options.output, {**head, **found, "versions": versions()})
+    write_json(options.output, {**head, **found, "configuration": plan.settings(), "versions": versions()})
     print(f"{plan.run.name}: {MEASURES[name].title}: {options.output}", flush=True)
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from bpe_dropout import InputError
 from scripts.corpora import CONFIGS
+from scripts.kept import keep_results
 from scripts.measures import MEASURES
-from scripts.reproduce import goals, keep_results, resolve, snakemake
+from scripts.reproduce import goals, resolve, snakemake
 from scripts.runs import Run, plan_run
 
 RUN = "demo.en-fr.bpe-dropout.small.seed1"
@@ -89,9 +90,14 @@ def test_results_are_kept(tmp_path, monkeypatch):
     for goal in goals(target):
         Path(goal).parent.mkdir(parents=True, exist_ok=True)
         Path(goal).write_text(json.dumps(goal))
+        if goal.endswith("result.json"):
+            Path(goal).with_name("test.txt").write_text(f"translations of {goal}\n")
     keep_results(target)
     assert json.loads(Path(f"experiments/results/misspelled/{RUN}.json").read_text()) == (
         f"experiments/runs/{RUN}/misspelled/result.json"
+    )
+    assert Path(f"experiments/results/misspelled/translations/{RUN}.txt").read_text() == (
+        f"translations of experiments/runs/{RUN}/misspelled/result.json\n"
     )
     kept = sorted(str(path.relative_to("experiments/results")) for path in Path("experiments/results").rglob("*.json"))
     assert kept == [

@@ -6,13 +6,13 @@ import pytest
 
 from bpe_dropout import InputError
 from scripts.corpora import CONFIGS, read_downloads
+from scripts.kept import comparison_of, result_of
 from scripts.paper import fill
 from scripts.reproduce import (
-    comparison_of,
     goals,
     is_trained,
     merge,
-    result_of,
+    plans_of,
     show_left,
     show_list,
     show_results,
@@ -145,7 +145,7 @@ def test_the_list_names_files_that_are_wrong(with_wrong_files):
 @pytest.mark.parametrize(
     ("kind", "old", "new", "sentence"),
     [
-        ("models/small", "patience: 12", "patience: -1", "patience is a whole number from 0 on, not -1"),
+        ("models/small", "patience: 8", "patience: -1", "patience is a whole number from 0 on, not -1"),
         (
             "models/small",
             "patience_share: 0.0",
@@ -223,10 +223,10 @@ def test_a_target_of_several_seeds():
 
 def test_what_can_be_done_without_files_that_are_missing():
     paper = find_target("paper")
-    possible, left = split(paper, {"ASPEC-JE/dev/dev.txt"}, CONFIGS)
+    possible, left = split(paper, plans_of(paper, CONFIGS), {"ASPEC-JE/dev/dev.txt"})
     assert {run.dataset for run in left} == {"aspec"}
     assert (len(left), len(possible.runs)) == (6, 30)
-    assert split(possible, {"ASPEC-JE/dev/dev.txt"}, CONFIGS) == (possible, [])
+    assert split(possible, plans_of(possible, CONFIGS), {"ASPEC-JE/dev/dev.txt"}) == (possible, [])
     said = show_left(paper, left, [InputError("put it there")])
     assert said.startswith("Left out for missing files, 6 of the 36 runs of paper:\n  aspec.en-ja.bpe.base.seed1\n")
     assert "put it there\nWith them in place, `make paper` does the rest." in said

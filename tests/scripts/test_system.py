@@ -88,6 +88,8 @@ def filled(work, finished) -> Path:
 def test_measurements_of_ones_own_runs(work, filled):
     found = {path.name: {one.stem for one in path.glob("*.json")} for path in filled.iterdir() if path.is_dir()}
     assert found.pop("comparisons") >= {f"mine.en-de.tiny.seed1.{'+'.join(METHODS)}"}
+    assert found.pop("translations") == set(), "they are text"
+    assert {path.stem for path in (filled / "translations").iterdir()} == set(RUNS)
     of_dropout = ("merges", "lengths", "substrings", "unknown", "calibration")
     of_any = ("datasets", "embeddings", "timing", "misspelled")
     assert found == {name: {RUNS[1]} for name in of_dropout} | {name: set(RUNS) for name in of_any}
@@ -146,6 +148,30 @@ def test_what_files_are_missing_for_is_left_out_and_the_rest_is_done(work, fille
     assert f"Left out for missing files, 1 of the 2 runs of fill-table-main:\n  {yours}\nyours/text.en cannot be" in out
     assert kept.is_file()
     corpus.unlink()
+
+
+def test_what_was_finished_on_another_machine_is_not_trained_again(work, filled, tmp_path):
+    """A fresh clone has the results, with the translations that others can be compared with, and no models."""
+    shutil.copytree(filled, tmp_path / "experiments" / "results")
+    shutil.copytree(work.made / "data" / "downloads", tmp_path / "data" / "downloads")
+    compared = Path("experiments") / "results" / "comparisons" / f"mine.en-de.tiny.seed1.{'+'.join(METHODS)}.json"
+    arguments = ("fill-table-main", "--runs", *RUNS, "--directory", str(tmp_path))
+    plan = work.call("plan", *arguments)
+    assert "2 runs are finished: experiments/results has all that is asked of them" in plan
+    assert "nothing is left to do" in plan
+    (tmp_path / compared).unlink()
+    assert re.search(r"compare\s+1\n", work.call("plan", *arguments))
+    out = work.call("run", *arguments)
+    assert not (tmp_path / "experiments" / "runs").exists()
+    assert json.loads((tmp_path / compared).read_text()) == json.loads((work.made / compared).read_text())
+    for method in METHODS:
+        assert re.search(rf"^\*? +{method} +\d+\.\d\d ", out, re.M)
+    # With other settings, or without its translations, a run is one more to train.
+    result = tmp_path / "experiments" / "results" / f"{RUNS[0]}.json"
+    result.write_text(result.read_text().replace('"updates at most": 70', '"updates at most": 80'))
+    assert re.search(r"train\s+1\n", work.call("plan", *arguments))
+    (tmp_path / "experiments" / "results" / "translations" / f"{RUNS[1]}.txt").unlink()
+    assert re.search(r"train\s+2\n", work.call("plan", *arguments))
 
 
 def test_the_report_of_ones_own_runs(work, filled, tmp_path):

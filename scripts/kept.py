@@ -1,0 +1,125 @@
+"""Results are small, and may be published: they are kept in experiments/results, where git sees them.
+
+    RUN.json, translations/RUN.txt     the scores of a run, and its translations of the test set
+    comparisons/GROUP.METHODS.json     of runs with each other
+    TESTSET/...                        the same for a test set other than `test`
+    MEASURE/RUN.json                   measurements
+
+`make study` and `make fill-NAME` do what is missing there: a run that was finished on another machine is not trained
+again, and what is still to be trained is compared with its translations. A result counts as long as its run has the
+settings that it had then; to have one made again, remove its file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from .runs import Group, Run, Target, plan_run
+from .stage import read_json
+from .testsets import TEST, place
+
+RUNS, COMPARISONS, MEASURED, RESULTS = (
+    Path("experiments") / name for name in ("runs", "comparisons", "measures", "results")
+)
+
+
+def result_of(run: Run, testset: str = TEST) -> Path:
+    return place(RUNS / run.name, testset) / "result.json"
+
+
+def kept_result_of(run: Run, testset: str = TEST) -> Path:
+    return place(RESULTS, testset) / f"{run.name}.json"
+
+
+def comparison_of(group: Group) -> Path:
+    return place(COMPARISONS / group.name, group.testset) / f"{group.systems}.json"
+
+
+def measured_of(measure: str, run: Run) -> Path:
+    return MEASURED / measure / f"{run.name}.json"
+
+
+def translations_of(result: Path) -> Path:
+    """The translations that a result is of.
+
+    >>> str(translations_of(Path("experiments/runs/RUN/misspelled/result.json")))
+    'experiments/runs/RUN/misspelled/test.txt'
+    >>> str(translations_of(Path("experiments/results/misspelled/RUN.json")))
+    'experiments/results/misspelled/translations/RUN.txt'
+    """
+    if result.name == "result.json":
+        return result.with_name("test.txt")
+    return result.parent / "translations" / f"{result.name.removesuffix('.json')}.txt"
+
+
+def products(target: Target) -> dict[Path, Path]:
+    """The files that a target is made of, and where each is kept."""
+    made = {}
+    for group in target.groups:
+        for run in group.runs:
+            made[result_of(run, group.testset)] = kept_result_of(run, group.testset)
+    for measure, run in target.measures:
+        made[measured_of(measure, run)] = RESULTS / measure / f"{run.name}.json"
+    for group in target.groups:
+        if len(group.runs) > 1:
+            kept = place(RESULTS, group.testset) / "comparisons" / f"{group.name}.{group.systems}.json"
+            made[comparison_of(group)] = kept
+    return made
+
+
+def keep_results(target: Target) -> None:
+    for made, kept in products(target).items():
+        if made.is_file():
+            copies = {made: kept}
+            if made.name == "result.json":
+                copies = {translations_of(made): translations_of(kept), **copies}
+            for source, copy in copies.items():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, copy)
+
+
+def finished(target: Target, directory: Path, configs: Path) -> list[Path]:
+    """Those products of a target that are kept already, and still of the settings that their run has; none of a
+    target that does not ask for what is missing. What was made here is left to Snakemake, which knows more: whether
+    the text is still the same."""
+    if not target.fills:
+        return []
+    settings = {run: json.loads(json.dumps(plan_run(run, configs).settings())) for run in target.runs_and_measured}
+    found = find_finished(target, settings, lambda path: read_kept(directory / path))
+    return [path for path in found if not (directory / path).exists()]
+
+
+def find_finished(
+    target: Target, settings: dict[Run, dict[str, Any]], read: Callable[[Path], dict[str, Any] | None]
+) -> Iterator[Path]:
+    """The same, by what is read of each kept file: None, where there is none."""
+
+    def is_current(kept: Path, run: Run) -> bool:
+        return (read(kept) or {}).get("configuration") == settings[run]
+
+    for group in target.groups:
+        scores = {}
+        for run in group.runs:
+            kept = kept_result_of(run, group.testset)
+            if is_current(kept, run):
+                scores[run.name] = (read(kept) or {})["bleu"]
+                yield result_of(run, group.testset)
+        compared = products(target).get(comparison_of(group))
+        if compared and len(scores) == len(group.runs) and (read(compared) or {}).get("bleu") == scores:
+            yield comparison_of(group)
+    for measure, run in target.measures:
+        if is_current(RESULTS / measure / f"{run.name}.json", run):
+            yield measured_of(measure, run)
+
+
+def read_kept(path: Path) -> dict[str, Any] | None:
+    """A result without its translations is of no use: nothing can be compared with it."""
+    if not path.is_file():
+        return None
+    content = read_json(path)
+    is_result = isinstance(content, dict) and "bleu signature" in content
+    return None if not isinstance(content, dict) or (is_result and not translations_of(path).is_file()) else content
