@@ -12,11 +12,14 @@ settings that it had then; to have one made again, remove its file.
 
 from __future__ import annotations
 
+import filecmp
 import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from bpe_dropout.files import whole
 
 from .runs import Group, Run, Target, plan_run
 from .stage import read_json
@@ -72,14 +75,17 @@ def products(target: Target) -> dict[Path, Path]:
 
 
 def keep_results(target: Target) -> None:
+    """Copies what is not kept yet, or has changed."""
     for made, kept in products(target).items():
-        if made.is_file():
-            copies = {made: kept}
-            if made.name == "result.json":
-                copies = {translations_of(made): translations_of(kept), **copies}
-            for source, copy in copies.items():
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, copy)
+        if not made.is_file():
+            continue
+        copies = {made: kept}
+        if made.name == "result.json":
+            copies = {translations_of(made): translations_of(kept), **copies}
+        for source, copy in copies.items():
+            if not copy.is_file() or not filecmp.cmp(source, copy, shallow=False):
+                with whole(copy) as part:
+                    shutil.copyfile(source, part)
 
 
 def finished(target: Target, directory: Path, configs: Path) -> list[Path]:

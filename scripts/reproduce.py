@@ -22,6 +22,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,7 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
         if is_slurm(options.profile):
             wait_for_jobs(Path().resolve())
         if goals(target, done):
-            code = run_quietly(command, lock)
+            code = run_quietly(command, lock, after_step=partial(keep_results, target))
     keep_results(target)
     if shown := show_results(target, options.configs):
         print("\n" + shown)
@@ -187,7 +188,10 @@ NOISE = (
 COUNTS = r"Job stats:|job +count|-+  -+|[a-z_]+ +\d+$"  # of steps to do: what a plan shows
 
 
-def run_quietly(command: list[str], lock: int) -> int:
+STEP = r"\d+ of \d+ steps"
+
+
+def run_quietly(command: list[str], lock: int, after_step: Callable[[], None]) -> int:
     """Runs Snakemake, and shows what of its output is of use. Ctrl-C reaches it, too: it ends its stages first."""
     process = subprocess.Popen(
         command,
@@ -200,9 +204,12 @@ def run_quietly(command: list[str], lock: int) -> int:
     while True:
         try:
             for line in process.stdout:
-                if not re.match(f"{NOISE}|{COUNTS}", line.decode(errors="replace")):
+                text = line.decode(errors="replace")
+                if not re.match(f"{NOISE}|{COUNTS}", text):
                     sys.stdout.buffer.write(line)
                     sys.stdout.flush()
+                if re.match(STEP, text):
+                    after_step()
             return process.wait()
         except KeyboardInterrupt:
             continue

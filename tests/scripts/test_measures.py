@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from bpe_dropout import InputError
 from scripts.corpora import CONFIGS
 from scripts.kept import keep_results
 from scripts.measures import MEASURES
-from scripts.reproduce import goals, resolve, snakemake
+from scripts.reproduce import goals, resolve, run_quietly, snakemake
 from scripts.runs import Run, plan_run
 
 RUN = "demo.en-fr.bpe-dropout.small.seed1"
@@ -108,3 +109,13 @@ def test_results_are_kept(tmp_path, monkeypatch):
         "misspelled/demo.en-fr.bpe-dropout.small.seed1.json",
         "misspelled/demo.en-fr.bpe.small.seed1.json",
     ]
+
+
+def test_results_are_kept_as_they_come(tmp_path, capfd):
+    """After each step, and not only at the end, which a study of days may never see."""
+    script = "print('Finished jobid: 1'); print('1 of 3 steps (33%) done'); print('2 of 3 steps (67%) done')"
+    kept = []
+    with (tmp_path / "lock").open("w") as lock:
+        assert run_quietly([sys.executable, "-c", script], lock.fileno(), lambda: kept.append("kept")) == 0
+    assert kept == ["kept"] * 2
+    assert capfd.readouterr().out == "1 of 3 steps (33%) done\n2 of 3 steps (67%) done\n"
