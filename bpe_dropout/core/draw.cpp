@@ -37,22 +37,26 @@ void Tokens::merge(const Merges& merges, std::size_t before) { merge_here(merges
 
 void Tokens::merge_best(const Merges& merges) { merge_best_here(merges); }
 
-void Tokens::save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out) {
-  constexpr double kLikely = 1.0 / 16;
+u64 Tokens::save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out) {
+  constexpr u64 kLikely = Decoder::kWhole / 16;
   const std::size_t head = out.size();
   out.push_back(static_cast<u32>(size_ << 16 | candidates_));
   out.push_back(0);
   out.insert(out.end(), symbols_, symbols_ + size_);
   out.insert(out.end(), keys_, keys_ + size_);
-  for (double likely = 1; candidates_ && likely >= kLikely && !dropout.never();) {
+  if (dropout.never()) return 0;
+  const Rates* const rates = dropout.rates();
+  u64 range = Decoder::kWhole;  // as the Decoder cuts it
+  while (candidates_ && range >= kLikely) {
     const u32 key = least_from(0), i = key & kPositionMask;
-    likely *= 1 - dropout.p(rank_of(key));
+    range -= part_of(range, rates ? rates->fraction_of(rank_of(key)) : dropout.few(0));
     apply(merges, i);
     for (const u32 number : {key, keys_[i], i > 0 ? keys_[links_.previous[i]] : kNone, static_cast<u32>(candidates_)}) {
       out.push_back(number);
     }
     ++out[head + 1];
   }
+  return candidates_ || range < kLikely ? 0 : range;
 }
 
 template <class D>

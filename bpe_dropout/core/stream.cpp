@@ -90,12 +90,12 @@ void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& 
     if (table) known.table = table;
   }
   if (count == kRecurs && !known.table) {
-    known.table = tables_.add_start(shelf_, *merges_, word(number), dropout_, scratch_);
+    const Word drawn = word(number);
+    const auto add = [&](auto&& id) { return tables_.add_start(shelf_, *merges_, drawn, dropout_, id, scratch_); };
+    known.table = ids_ ? add(*ids_) : add(piece_itself);
   }
-  if (Tables::is_table(known.table)) {
-    const Find find = tables_.find(known.table, first);
-    if (find != kUnresolved) return with_find(known, find);
-  }
+  const Find find = tables_.find(known.table, first);
+  if (find != kUnresolved) return with_find(known, find);
   Decoder decoder(key, position, first);
   if (const u32* const start = tables_.start(known.table)) {
     scratch_.tokens.run_from(start, *merges_, dropout_, decoder);

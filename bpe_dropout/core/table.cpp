@@ -31,21 +31,20 @@ u32* Tables::room(Shelf& shelf, std::size_t size, u32 bits, Ref& ref) {
   return at;
 }
 
-void Tables::start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch) {
-  scratch.start.clear();
-  if (word.parts || !merges.by_token() || word.text.size() > 4 * Tokens::kMost || whole(word, 0)) return;
+u32 Tables::start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch) {
+  if (word.parts || !merges.by_token() || word.text.size() > 4 * Tokens::kMost || whole(word, 0)) return kUnresolved;
   merges.start(word.text, scratch.symbols);
-  if (scratch.symbols.size() > Tokens::kMost) return;
+  if (scratch.symbols.size() > Tokens::kMost) return kUnresolved;
   scratch.tokens.start(merges, scratch.symbols);
-  scratch.tokens.save(merges, dropout, scratch.start);
+  const u64 range = scratch.tokens.save(merges, dropout, scratch.start);
+  scratch.tokens.symbols(scratch.symbols);
+  // A number is known to 32 bits here, and to 63 in draw(): a tie is left to it.
+  return range ? static_cast<u32>((Decoder::kWhole - range) >> 31) : kUnresolved;
 }
 
-Tables::Ref Tables::add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout,
-                              Scratch& scratch) {
-  start_of(merges, word, dropout, scratch);
+Tables::Ref Tables::keep(Shelf& shelf, const std::vector<u32>& start) {
   Ref ref = 0;
-  u32* const to = scratch.start.empty() ? nullptr : room(shelf, scratch.start.size(), kStart, ref);
-  if (to) std::copy(scratch.start.begin(), scratch.start.end(), to);
+  if (u32* const to = room(shelf, start.size(), kStart, ref)) std::copy(start.begin(), start.end(), to);
   return ref;
 }
 
@@ -157,12 +156,11 @@ Tables::Ref Tables::write(Shelf& shelf, const Plan& plan, const std::vector<std:
   }
   const std::size_t first_interval = kHead + buckets;
   const std::size_t first_id = first_interval + (intervals.size() > 1 ? 2 * intervals.size() + 2 : 0);
-  // What copies ids may read four at once, past the end of the last.
   if (first_id + all_ids >= (std::size_t{1} << 23)) return 0;
   Ref ref = 0;
   scratch.start.clear();
   if (plan.unresolved) start_of(plan.merges, plan.word, plan.dropout, scratch);
-  const std::size_t first_of_start = first_id + all_ids + 4;
+  const std::size_t first_of_start = first_id + all_ids + kCopied;
   u32* const table = room(shelf, first_of_start + scratch.start.size(), bits, ref);
   if (!table) return 0;
   std::copy(scratch.start.begin(), scratch.start.end(), table + first_of_start);

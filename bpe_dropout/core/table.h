@@ -19,6 +19,7 @@ namespace bpe {
 using Find = u32;
 constexpr Find kUnresolved = 0xFFFFFFFF;
 constexpr u32 kMostIds = 254;
+constexpr std::size_t kCopied = 4;  // ids that are always copied, so that so many can be read past the end of the last
 constexpr std::int64_t kNoId = -1;
 inline u32 ids_begin(Find find) { return find >> 8; }
 inline u32 ids_count(Find find) { return find & 0xFF; }
@@ -49,29 +50,43 @@ class Tables {
   Ref add(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, double finest, double least,
           Id&& id, Scratch& scratch);
   static constexpr double kLeast = 0.5;  // below it, a table is hardly repaid
-  // Keeps no more than the start of the word.
-  Ref add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch);
+  // Keeps no more than the start of the word, and the ids of the way on which nothing is dropped, if it is likely.
+  template <class Id>
+  Ref add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Id&& id,
+                Scratch& scratch);
 
   static bool is_table(Ref ref) { return ref && (ref & kBits) != kStart; }
   // What Tokens::run_from takes; null if there is nothing. For a word with a table it is kept, too.
   const u32* start(Ref ref) const {
     if (!ref) return nullptr;
     const u32* const kept = at(ref);
-    if (!is_table(ref)) return kept;
+    if (!is_table(ref)) return kept + kHead;
     return kept[1] ? kept + kept[1] : nullptr;
   }
 
-  Find find(Ref ref, u64 first) const {
-    const u32* const table = at(ref);
-    const u32 bits = ref & kBits;
-    const u32 number = static_cast<u32>(first >> 32);
-    const u32 bucket = table[kHead + (static_cast<u64>(number) >> (32 - bits))];
-    return bucket < kSearch ? bucket : search(table, number, bucket);
-  }
-  const u32* ids(Ref ref) const { return at(ref); }
+  // find() in three steps. Each fetches into the cache what the next one reads, so that it pays to take each for many
+  // words before the next.
   void prefetch(Ref ref, u64 first) const {
-    __builtin_prefetch(at(ref) + (is_table(ref) ? kHead + ((first >> 32) >> (32 - (ref & kBits))) : 0));
+    if (is_table(ref)) return __builtin_prefetch(bucket_of(ref, first));
+    for (std::size_t line = 0; line < kStartLines; ++line) __builtin_prefetch(at(ref) + 16 * line);
   }
+  Find begin_find(Ref ref, u64 first) const {
+    if (!ref) return kUnresolved;
+    const u32* const kept = at(ref);
+    if (!is_table(ref)) return first >> 32 > kept[0] ? kept[1] : kUnresolved;
+    const u32 bucket = *bucket_of(ref, first);
+    __builtin_prefetch(kept + (bucket < kSearch ? ids_begin(bucket) : bucket & ~kSearch));
+    return bucket;
+  }
+  Find end_find(Ref ref, u64 first, Find begun) const {
+    if (begun < kSearch || begun == kUnresolved) return begun;
+    const u32* const table = at(ref);
+    const Find find = search(table, static_cast<u32>(first >> 32), begun);
+    __builtin_prefetch(table + (find == kUnresolved ? 0 : ids_begin(find)));
+    return find;
+  }
+  Find find(Ref ref, u64 first) const { return end_find(ref, first, begin_find(ref, first)); }
+  const u32* ids(Ref ref) const { return at(ref); }
 
   // For tests: the ids that the table itself answers with, and the share of the numbers for which it
   // surely does (where an interval begins, a share of 2^-32 may be left to draw()).
@@ -84,17 +99,21 @@ class Tables {
   // A table is, in 32-bit words: the number of intervals; where the start is; buckets for the leading bits of the
   // number; intervals as pairs (first number, find) with a last one that is never reached; ids.
   // A bucket is a find, if it lies within one interval; else kSearch and where to start looking.
+  // Where there is only a start: the last number that may drop something, and the find of all beyond it; what
+  // Tokens::save gives; ids.
   static constexpr std::size_t kHead = 2;
+  static constexpr std::size_t kStartLines = 4;  // of the cache, which most starts fit into
   static constexpr u32 kSearch = 0x80000000;
   static constexpr u32 kBits = 31, kStart = 31;
   static constexpr std::size_t kMostWords = std::size_t{1} << 29;  // 2 GiB, in steps of four: what a reference can say
 
   const u32* at(Ref ref) const { return words_.get() + static_cast<std::size_t>(ref >> 5) * 4; }
+  const u32* bucket_of(Ref ref, u64 first) const { return at(ref) + kHead + ((first >> 32) >> (32 - (ref & kBits))); }
   // Room for so many 32-bit words, at a place that a reference can name; nothing if the shelf is full.
   u32* room(Shelf& shelf, std::size_t size, u32 bits, Ref& ref);
 
   static Find search(const u32* table, u32 number, u32 bucket) {
-    if (bucket == kUnresolved || number == 0xFFFFFFFF) return kUnresolved;
+    if (number == 0xFFFFFFFF) return kUnresolved;
     const u32* interval = table + (bucket & ~kSearch);
     while (interval[2] <= number) interval += 2;
     // Where an interval begins is known to 32 bits here, and to 63 in draw(): leave a tie to it.
@@ -122,8 +141,10 @@ class Tables {
   static void emit(Plan& plan, u64 begin, u64 width, u32 outcome);
   static Plan make_plan(const Merges& merges, const Word& word, const Dropout& dropout, double finest);
   Ref write(Shelf& shelf, const Plan& plan, const std::vector<std::vector<u32>>& ids, Scratch& scratch);
-  // scratch.start becomes what is kept of the start of a word; empty if nothing can be.
-  static void start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch);
+  // Adds to scratch.start what is kept of the start of a word; nothing if that cannot be. Returns the last number that
+  // may drop something: for all beyond it, scratch.symbols are what the word becomes.
+  static u32 start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch);
+  Ref keep(Shelf& shelf, const std::vector<u32>& start);
 
   struct Free {
     void operator()(u32* words) const { std::free(words); }
@@ -147,6 +168,31 @@ Tables::Ref Tables::add(Shelf& shelf, const Merges& merges, const Word& word, co
     }
   }
   return write(shelf, plan, ids, scratch);
+}
+
+template <class Id>
+Tables::Ref Tables::add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Id&& id,
+                              Scratch& scratch) {
+  auto& kept = scratch.start;
+  kept.assign(kHead, kUnresolved);
+  const u32 last = start_of(merges, word, dropout, scratch);
+  if (kept.size() == kHead) return 0;
+  if (last != kUnresolved) {
+    const std::size_t begin = kept.size();
+    scratch.pieces.clear();
+    merges.pieces(scratch.symbols.data(), scratch.symbols.size(), true, scratch.pieces);
+    for (const Piece piece : scratch.pieces) {
+      const std::int64_t number = id(word, piece);
+      if (number != kNoId) kept.push_back(static_cast<u32>(number));
+    }
+    const std::size_t count = kept.size() - begin;
+    if (count <= kMostIds) {
+      kept[0] = last;
+      kept[1] = static_cast<Find>(begin << 8 | count);
+    }
+    kept.resize(kept.size() + kCopied);
+  }
+  return keep(shelf, kept);
 }
 
 }  // namespace bpe
