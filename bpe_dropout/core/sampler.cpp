@@ -77,7 +77,7 @@ u32 Ids::add(const Word& word, const std::vector<Piece>& pieces, Buffer* out) co
   return length;
 }
 
-u32 Ids::add(const Word& word, const Tokens& tokens, Buffer* out, Scratch& scratch) const {
+u32 Ids::add(const Tokens& tokens, Buffer* out, Scratch& scratch) const {
   u32 length = 0;
   const auto add_one = [&](Symbol symbol, bool last) {
     const auto& ids = last ? of_last_ : of_inner_;
@@ -88,7 +88,7 @@ u32 Ids::add(const Word& word, const Tokens& tokens, Buffer* out, Scratch& scrat
     }
     scratch.pieces.clear();
     merges_->pieces(symbol, last, scratch.pieces);
-    length += add(word, scratch.pieces, out);
+    length += add({}, scratch.pieces, out);
   };
   tokens.for_each([&](Symbol symbol) { add_one(symbol, false); }, [&](Symbol symbol) { add_one(symbol, true); });
   return length;
@@ -183,14 +183,14 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
   }
 }
 
-u32 DropoutSampler::draw_word(const Key& key, u64 position, u64 first, u32 type, Buffer* out,
+u32 DropoutSampler::draw_word(const Key& key, u64 position, u64 first, u32 type, Tables::Ref ref, Buffer* out,
                               Scratch& scratch) const {
   Decoder decoder(key, position, first);
-  const Word drawn = word(type);
-  if (const u32* const start = tables_.start(refs_[type])) {
+  if (const u32* const start = tables_.start(ref)) {
     scratch.tokens.run_from(start, *merges_, dropout_, decoder);
-    return ids_->add(drawn, scratch.tokens, out, scratch);
+    return ids_->add(scratch.tokens, out, scratch);
   }
+  const Word drawn = word(type);
   draw(*merges_, drawn, dropout_, &decoder, scratch);
   return ids_->add(drawn, scratch.pieces, out);
 }
@@ -204,9 +204,10 @@ void DropoutSampler::sentences(Key key, const Selection& which, std::size_t begi
     u64 first;
     u32 type;
     Tables::Ref ref;
-    Find find;
+    u32 find;  // or, for a while, a bucket
   };
   std::vector<Draw> draws;
+  std::vector<u32> left;  // numbers in `draws`
   Scratch scratch;
   for (std::size_t from = begin, to = begin; from < end; from = to) {
     std::size_t size = 0;
@@ -214,7 +215,10 @@ void DropoutSampler::sentences(Key key, const Selection& which, std::size_t begi
       key.sentence = which[to];
       const std::size_t first_word = corpus().words_before(key.sentence);
       const std::size_t count = corpus().words_before(key.sentence + 1) - first_word;
-      if (draws.size() < size + count + 3) draws.resize(2 * (size + count + 3));
+      if (draws.size() < size + count + 3) {
+        draws.resize(2 * (size + count + 3));
+        left.resize(draws.size());
+      }
       for (std::size_t i = 0; i < count; i += 4) {
         const Block block = key.block(0, i / 4);
         for (std::size_t j = 0; j < 4; ++j) draws[size + i + j].first = block[j];
@@ -223,12 +227,28 @@ void DropoutSampler::sentences(Key key, const Selection& which, std::size_t begi
         Draw& draw = draws[size++];
         draw.type = corpus().word(first_word + i);
         draw.ref = refs_[draw.type];
-        tables_.prefetch(draw.ref, draw.first);
+        tables_.prefetch(draw.ref);
       }
     }
-    for (std::size_t i = 0; i < size; ++i) draws[i].find = tables_.begin_find(draws[i].ref, draws[i].first);
+    std::size_t unlikely = 0, in_tables = 0;
     for (std::size_t i = 0; i < size; ++i) {
-      draws[i].find = tables_.end_find(draws[i].ref, draws[i].first, draws[i].find);
+      draws[i].find = tables_.find_likely(draws[i].ref, draws[i].first);
+      left[unlikely] = static_cast<u32>(i);
+      unlikely += draws[i].find == kUnresolved;
+    }
+    for (std::size_t i = 0; i < unlikely; ++i) {
+      const Draw& draw = draws[left[i]];
+      tables_.prefetch_rest(draw.ref, draw.first);
+      left[in_tables] = left[i];
+      in_tables += Tables::is_table(draw.ref);
+    }
+    for (std::size_t i = 0; i < in_tables; ++i) {
+      Draw& draw = draws[left[i]];
+      draw.find = tables_.bucket(draw.ref, draw.first);
+    }
+    for (std::size_t i = 0; i < in_tables; ++i) {
+      Draw& draw = draws[left[i]];
+      draw.find = tables_.find_in(draw.ref, draw.first, draw.find);
     }
     const Draw* draw = draws.data();
     for (; from < to; ++from) {
@@ -238,7 +258,7 @@ void DropoutSampler::sentences(Key key, const Selection& which, std::size_t begi
       const std::size_t count = corpus().words_before(key.sentence + 1) - corpus().words_before(key.sentence);
       for (std::size_t i = 0; i < count; ++i, ++draw) {
         if (draw->find == kUnresolved) {
-          length += draw_word(key, i, draw->first, draw->type, out.ids, scratch);
+          length += draw_word(key, i, draw->first, draw->type, draw->ref, out.ids, scratch);
           continue;
         }
         const u32 ids = ids_count(draw->find);

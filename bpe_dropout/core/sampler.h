@@ -70,8 +70,8 @@ class Ids {
 
   // Adds the ids of what was drawn, and returns how many there are. `out` null: the number alone.
   u32 add(const Word& word, const std::vector<Piece>& pieces, Buffer* out) const;
-  // The same of a word of one part, from its tokens.
-  u32 add(const Word& word, const Tokens& tokens, Buffer* out, Scratch& scratch) const;
+  // The same of a word of one part, from its tokens, which say all of it.
+  u32 add(const Tokens& tokens, Buffer* out, Scratch& scratch) const;
 
  private:
   std::int64_t look_up(const Word& word, Piece piece) const;
@@ -177,7 +177,8 @@ class DropoutSampler : public Sampler {
     const auto found = parts_.empty() ? parts_.end() : parts_.find(type);
     return {corpus().type(type), found == parts_.end() ? nullptr : &found->second};
   }
-  u32 draw_word(const Key& key, u64 position, u64 first, u32 type, Buffer* out, Scratch& scratch) const;
+  u32 draw_word(const Key& key, u64 position, u64 first, u32 type, Tables::Ref ref, Buffer* out,
+                Scratch& scratch) const;
 
   std::shared_ptr<const Merges> merges_;
   std::shared_ptr<const Ids> ids_;

@@ -113,7 +113,7 @@ void Stream::start_line(const Key& key, const u32* known, std::size_t count) {
   }
   for (std::size_t i = 0; i < count; ++i) {
     const Tables::Ref table = known_[known[i]].table;
-    if (table) tables_.prefetch(table, first_[i]);
+    if (table) tables_.prefetch(table);
   }
 }
 
@@ -129,7 +129,7 @@ void Stream::ids(std::string_view text, Key key, Buffer& out, std::vector<std::i
             std::memcpy(out.room(kMostIds + 4), tables_.ids(known.table) + ids_begin(find), 4 * ids_count(find));
             out.grow(ids_count(find));
           },
-          [&](const Tokens& tokens) { ids_->add(word(number), tokens, &out, scratch_); },
+          [&](const Tokens& tokens) { ids_->add(tokens, &out, scratch_); },
           [&](const std::vector<Piece>& pieces) { ids_->add(word(number), pieces, &out); });
     }
     ends.push_back(static_cast<std::int64_t>(out.size()));
