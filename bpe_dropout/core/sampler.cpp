@@ -108,19 +108,20 @@ Buffer Sampler::ids(Key key, const Selection& which, int threads, std::int64_t* 
     sentences(key, which, bounds[share], bounds[share + 1], {nullptr, &buffers[share], ends});
   });
   ends[0] = 0;
-  if (buffers.size() == 1) return std::move(buffers[0]);
   std::vector<std::size_t> before{0};
   for (const auto& buffer : buffers) before.push_back(before.back() + buffer.size());
-  Buffer all;
+  Buffer all = std::move(buffers[0]);
+  if (buffers.size() == 1) return all;
   all.reserve(std::max<std::size_t>(1, before.back()));
-  in_threads(buffers.size(), [&](std::size_t share) {
+  in_threads(buffers.size() - 1, [&](std::size_t i) {
+    const std::size_t share = i + 1;
     Buffer own = std::move(buffers[share]);  // and released when it is copied
     if (own.size()) std::memcpy(all.data() + before[share], own.data(), own.size() * sizeof(std::int32_t));
-    for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
-      ends[i + 1] += static_cast<std::int64_t>(before[share]);
+    for (std::size_t s = bounds[share]; s < bounds[share + 1]; ++s) {
+      ends[s + 1] += static_cast<std::int64_t>(before[share]);
     }
   });
-  all.grow(before.back());
+  all.grow(before.back() - before[1]);
   return all;
 }
 

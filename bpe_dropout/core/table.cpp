@@ -38,10 +38,7 @@ u32* Tables::room(Shelf& shelf, std::size_t size, u32 bits, Ref& ref) {
 
 u32 Tables::start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch) {
   scratch.start.clear();
-  if (word.parts || !merges.by_token() || word.text.size() > 4 * Tokens::kMost || whole(word, 0)) return kUnresolved;
-  merges.start(word.text, scratch.symbols);
-  if (scratch.symbols.size() > Tokens::kMost) return kUnresolved;
-  scratch.tokens.start(merges, scratch.symbols);
+  if (!start_word(merges, word, scratch)) return kUnresolved;
   const u64 range = scratch.tokens.save(merges, dropout, scratch.start);
   scratch.tokens.symbols(scratch.symbols);
   // A number is known to 32 bits here, and to 63 in draw(): a tie is left to it.
