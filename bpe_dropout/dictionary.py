@@ -55,7 +55,7 @@ class Dictionary:
 
     def bind(self, segmenter: Segmenter) -> _core.Ids:
         """The ids of a segmenter's pieces, for the compiled core."""
-        return _core.Ids(segmenter._merges, list(self.ids.items()), self.unk)
+        return _core.Ids(segmenter._merges, dict(self.ids), self.unk)
 
     @classmethod
     def of_pieces(cls, pieces: Iterable[str]) -> Dictionary:

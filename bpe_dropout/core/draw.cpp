@@ -21,7 +21,13 @@ void Tokens::link() {
     for (std::size_t i = 0; i <= kMost; ++i) links.previous[i] = static_cast<u16>(i - 1);
     return links;
   }();
-  links_ = at_the_start;
+  // In pieces of a fixed size, which costs less than to copy just as much as there is.
+  constexpr std::size_t kPiece = 16;
+  static_assert(kMost % kPiece == 0);
+  for (std::size_t i = 0; i < size_; i += kPiece) {
+    std::memcpy(links_.next + i, at_the_start.next + i, kPiece * sizeof(u16));
+    std::memcpy(links_.previous + i, at_the_start.previous + i, kPiece * sizeof(u16));
+  }
 }
 
 Tokens& Tokens::operator=(const Tokens& other) {
@@ -37,33 +43,39 @@ void Tokens::merge(const Merges& merges, std::size_t before) { merge_here(merges
 
 void Tokens::merge_best(const Merges& merges) { merge_best_here(merges); }
 
-void Tokens::save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out) {
-  constexpr double kLikely = 1.0 / 16;
-  const std::size_t head = out.size();
-  out.push_back(static_cast<u32>(size_ << 16 | candidates_));
-  out.push_back(0);
-  out.insert(out.end(), symbols_, symbols_ + size_);
-  out.insert(out.end(), keys_, keys_ + size_);
-  for (double likely = 1; candidates_ && likely >= kLikely && !dropout.never();) {
+u64 Tokens::save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out) {
+  constexpr u64 kLikely = Decoder::kWhole / 16;
+  out.resize(2 + size_ + padded(size_) + 4 * size_);  // of which the last are more than enough for all merges
+  out[0] = static_cast<u32>(size_ << 16 | candidates_);
+  u32* to = std::copy_n(keys_, padded(size_), std::copy_n(symbols_, size_, out.data() + 2));
+  u32 merged = 0;
+  const Rates* const rates = dropout.rates();
+  u64 range = Decoder::kWhole;  // as the Decoder cuts it
+  while (candidates_ && range >= kLikely && !dropout.never()) {
     const u32 key = least_from(0), i = key & kPositionMask;
-    likely *= 1 - dropout.p(rank_of(key));
+    range -= part_of(range, rates ? rates->fraction_of(rank_of(key)) : dropout.few(0));
     apply(merges, i);
-    for (const u32 number : {key, keys_[i], i > 0 ? keys_[links_.previous[i]] : kNone, static_cast<u32>(candidates_)}) {
-      out.push_back(number);
-    }
-    ++out[head + 1];
+    const u32 step[] = {key, keys_[i], i > 0 ? keys_[links_.previous[i]] : kNone, static_cast<u32>(candidates_)};
+    to = std::copy(std::begin(step), std::end(step), to);
+    ++merged;
   }
+  out[1] = merged;
+  out.resize(static_cast<std::size_t>(to - out.data()));
+  return candidates_ || range < kLikely || dropout.never() ? 0 : range;
 }
 
 template <class D>
 void Tokens::run_on_from(const u32* saved, const Merges& merges, const D& dropout, Decoder& decoder) {
   size_ = saved[0] >> 16;
   candidates_ = saved[0] & 0xFFFF;
-  std::copy_n(saved + 2, size_, symbols_);
-  std::fill_n(keys_ + padded(size_) - kAtOnce, kAtOnce, kNone);
-  std::copy_n(saved + 2 + size_, size_, keys_);
+  const u32* const symbols = saved + 2;
+  const u32* const keys = symbols + size_;
+  for (std::size_t i = 0; i < size_; i += kAtOnce) {
+    std::memcpy(symbols_ + i, symbols + i, kAtOnce * sizeof(u32));  // and perhaps some keys, which are not read
+    std::memcpy(keys_ + i, keys + i, kAtOnce * sizeof(u32));
+  }
   link();
-  const u32* step = saved + 2 + 2 * size_;
+  const u32* step = keys + padded(size_);
   for (u32 left = saved[1]; left > 0 && decoder.first_survives(dropout.fraction_of(rank_of(step[0]))); --left) {
     const u32 i = step[0] & kPositionMask;
     keys_[join(merges, step[0], i)] = kNone;
@@ -227,6 +239,14 @@ std::optional<Piece> whole(const Word& word, std::size_t part) {
   const auto character = only_character(text);
   if (!character) return {};
   return kForeign | (last ? 0 : kJoined) | *character;
+}
+
+bool start_word(const Merges& merges, const Word& word, Scratch& scratch) {
+  if (word.parts || !merges.by_token() || word.text.size() > 4 * Tokens::kMost || whole(word, 0)) return false;
+  merges.start(word.text, scratch.symbols);
+  if (scratch.symbols.size() > Tokens::kMost) return false;
+  scratch.tokens.start(merges, scratch.symbols);
+  return true;
 }
 
 void draw(const Merges& merges, const Word& word, const Dropout& dropout, Decoder* decoder, Scratch& scratch) {

@@ -32,9 +32,10 @@ class Tokens {
 
   void start(const Merges& merges, const std::vector<Symbol>& symbols);
   // The start of a word that is drawn again and again, as 32-bit numbers: the tokens and their candidates, and the
-  // first merges of the way on which nothing is dropped, as far as it is likely to be gone. save() adds them to
-  // `out`, and leaves the tokens at the end of that way.
-  void save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out);
+  // first merges of the way on which nothing is dropped, as far as it is likely to be gone. save() makes `out`
+  // of them, and leaves the tokens where that way ends. Returns the range in which it is gone to the end of the word, of
+  // Decoder::kWhole, or 0 if that is not likely.
+  u64 save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out);
   // Algorithm 1 from there, to its end.
   void run_from(const u32* saved, const Merges& merges, const Dropout& dropout, Decoder& decoder);
 
@@ -220,6 +221,10 @@ struct Scratch {
   std::vector<Piece> pieces;
   std::vector<u32> start;
 };
+
+// Makes scratch.tokens those that `word` starts from, if their symbols are all that there is to say of a segmentation:
+// where the word is of several parts, one character or very long, it returns false.
+bool start_word(const Merges& merges, const Word& word, Scratch& scratch);
 
 // Draws a segmentation of `word` into scratch.pieces. `decoder` may be null if p is 0.
 void draw(const Merges& merges, const Word& word, const Dropout& dropout, Decoder* decoder, Scratch& scratch);

@@ -77,7 +77,7 @@ u32 Ids::add(const Word& word, const std::vector<Piece>& pieces, Buffer* out) co
   return length;
 }
 
-u32 Ids::add(const Word& word, const Tokens& tokens, Buffer* out, Scratch& scratch) const {
+u32 Ids::add(const Tokens& tokens, Buffer* out, Scratch& scratch) const {
   u32 length = 0;
   const auto add_one = [&](Symbol symbol, bool last) {
     const auto& ids = last ? of_last_ : of_inner_;
@@ -88,63 +88,40 @@ u32 Ids::add(const Word& word, const Tokens& tokens, Buffer* out, Scratch& scrat
     }
     scratch.pieces.clear();
     merges_->pieces(symbol, last, scratch.pieces);
-    length += add(word, scratch.pieces, out);
+    length += add({}, scratch.pieces, out);
   };
   tokens.for_each([&](Symbol symbol) { add_one(symbol, false); }, [&](Symbol symbol) { add_one(symbol, true); });
   return length;
 }
 
-u32 Sampler::sentence(Key& key, std::size_t number, Buffer* out, Scratch& scratch) const {
-  key.sentence = number;
-  const u32 self = static_cast<u32>(number);
-  const std::size_t begin = corpus_.words_before(number);
-  const u32* const words = corpus_.words ? corpus_.words + begin : &self;
-  if (out) {
-    for (const std::int32_t id : frame_.before) out->push(id);
-  }
-  const u32 length = sentence(key, words, corpus_.words_before(number + 1) - begin, out, scratch);
-  if (out) {
-    for (const std::int32_t id : frame_.after) out->push(id);
-  }
-  return length + static_cast<u32>(frame_.before.size() + frame_.after.size());
-}
-
 void Sampler::lengths(Key key, const Selection& which, int threads, std::int32_t* out) const {
   const auto ends = shares(corpus_, which, threads);
-  in_threads(ends.size() - 1, [&](std::size_t share) {
-    Key own = key;
-    Scratch scratch;
-    for (std::size_t i = ends[share]; i < ends[share + 1]; ++i) {
-      out[i] = static_cast<std::int32_t>(sentence(own, which[i], nullptr, scratch));
-    }
-  });
+  Drawn drawn;
+  drawn.lengths = out;
+  in_threads(ends.size() - 1, [&](std::size_t share) { sentences(key, which, ends[share], ends[share + 1], drawn); });
 }
 
 Buffer Sampler::ids(Key key, const Selection& which, int threads, std::int64_t* ends) const {
   const auto bounds = shares(corpus_, which, threads);
   std::vector<Buffer> buffers(bounds.size() - 1);
   in_threads(buffers.size(), [&](std::size_t share) {
-    Key own = key;
-    Scratch scratch;
-    for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
-      sentence(own, which[i], &buffers[share], scratch);
-      ends[i + 1] = static_cast<std::int64_t>(buffers[share].size());
-    }
+    sentences(key, which, bounds[share], bounds[share + 1], {nullptr, &buffers[share], ends});
   });
   ends[0] = 0;
-  if (buffers.size() == 1) return std::move(buffers[0]);
   std::vector<std::size_t> before{0};
   for (const auto& buffer : buffers) before.push_back(before.back() + buffer.size());
-  Buffer all;
+  Buffer all = std::move(buffers[0]);
+  if (buffers.size() == 1) return all;
   all.reserve(std::max<std::size_t>(1, before.back()));
-  in_threads(buffers.size(), [&](std::size_t share) {
+  in_threads(buffers.size() - 1, [&](std::size_t i) {
+    const std::size_t share = i + 1;
     Buffer own = std::move(buffers[share]);  // and released when it is copied
     if (own.size()) std::memcpy(all.data() + before[share], own.data(), own.size() * sizeof(std::int32_t));
-    for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
-      ends[i + 1] += static_cast<std::int64_t>(before[share]);
+    for (std::size_t s = bounds[share]; s < bounds[share + 1]; ++s) {
+      ends[s + 1] += static_cast<std::int64_t>(before[share]);
     }
   });
-  all.grow(before.back());
+  all.grow(before.back() - before[1]);
   return all;
 }
 
@@ -194,7 +171,8 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
     const std::size_t end = worker + 1 == workers ? corpus.types : corpus.types / workers * (worker + 1);
     for (std::size_t type = begin; type < end; ++type) {
       if (refs_[type]) continue;
-      refs_[type] = tables_.add_start(shelves[worker], *merges_, word(static_cast<u32>(type)), dropout_, scratch);
+      refs_[type] = tables_.add_start(shelves[worker], *merges_, word(static_cast<u32>(type)), dropout_, *ids_,
+                                      scratch);
       starts[worker] += refs_[type] != 0;
     }
   });
@@ -206,70 +184,119 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
   }
 }
 
-u32 DropoutSampler::draw_word(const Key& key, u64 position, u64 first, u32 type, Buffer* out,
+u32 DropoutSampler::draw_word(const Key& key, u64 position, u64 first, u32 type, Tables::Ref ref, Buffer* out,
                               Scratch& scratch) const {
   Decoder decoder(key, position, first);
-  const Word drawn = word(type);
-  if (const u32* const start = tables_.start(refs_[type])) {
+  if (const u32* const start = tables_.start(ref)) {
     scratch.tokens.run_from(start, *merges_, dropout_, decoder);
-    return ids_->add(drawn, scratch.tokens, out, scratch);
+    return ids_->add(scratch.tokens, out, scratch);
   }
+  const Word drawn = word(type);
   draw(*merges_, drawn, dropout_, &decoder, scratch);
   return ids_->add(drawn, scratch.pieces, out);
 }
 
-u32 DropoutSampler::sentence(const Key& key, const u32* words, std::size_t count, Buffer* out,
-                             Scratch& scratch) const {
-  // In groups, a step at a time for all of them: by the time a table is read, it is in the cache.
-  constexpr std::size_t kGroup = 32;
-  u64 first[kGroup];
-  Tables::Ref refs[kGroup];
-  Find finds[kGroup];
-  u32 length = 0;
-  for (std::size_t begin = 0; begin < count; begin += kGroup) {
-    const std::size_t size = std::min(kGroup, count - begin);
-    for (std::size_t i = 0; i < size; ++i) refs[i] = refs_[words[begin + i]];
-    for (std::size_t i = 0; i < size; i += 4) {
-      const Block block = key.block(0, (begin + i) / 4);
-      std::memcpy(first + i, block.data(), sizeof block);
-    }
-    for (std::size_t i = 0; i < size; ++i) {
-      if (refs[i]) tables_.prefetch(refs[i], first[i]);
-    }
-    for (std::size_t i = 0; i < size; ++i) {
-      finds[i] = Tables::is_table(refs[i]) ? tables_.find(refs[i], first[i]) : kUnresolved;
-    }
-    for (std::size_t i = 0; i < size; ++i) {
-      const Find find = finds[i];
-      if (find == kUnresolved) {
-        length += draw_word(key, begin + i, first[i], words[begin + i], out, scratch);
-        continue;
+void DropoutSampler::sentences(Key key, const Selection& which, std::size_t begin, std::size_t end,
+                          const Drawn& out) const {
+  // Some sentences at a time, and a step at a time for all of their words: by the time a table is read, it is in the
+  // cache.
+  constexpr std::size_t kWords = 128;
+  struct Draw {
+    u64 first;
+    u32 type;
+    Tables::Ref ref;
+    u32 find;  // or, for a while, a bucket
+  };
+  std::vector<Draw> draws;
+  std::vector<u32> left;  // numbers in `draws`
+  Scratch scratch;
+  for (std::size_t from = begin, to = begin; from < end; from = to) {
+    std::size_t size = 0;
+    for (; to < end && size < kWords; ++to) {
+      key.sentence = which[to];
+      const std::size_t first_word = corpus().words_before(key.sentence);
+      const std::size_t count = corpus().words_before(key.sentence + 1) - first_word;
+      if (draws.size() < size + count + 3) {
+        draws.resize(2 * (size + count + 3));
+        left.resize(draws.size());
       }
-      const u32 ids = ids_count(find);
-      length += ids;
-      if (!out) continue;
-      std::int32_t* const to = out->room(kMostIds + 4);
-      const u32* const from = tables_.ids(refs[i]) + ids_begin(find);
-      std::memcpy(to, from, 16);
-      if (ids > 4) std::memcpy(to + 4, from + 4, (ids - 4) * 4);
-      out->grow(ids);
+      for (std::size_t i = 0; i < count; i += 4) {
+        const Block block = key.block(0, i / 4);
+        for (std::size_t j = 0; j < 4; ++j) draws[size + i + j].first = block[j];
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        Draw& draw = draws[size++];
+        draw.type = corpus().word(first_word + i);
+        draw.ref = refs_[draw.type];
+        tables_.prefetch(draw.ref);
+      }
+    }
+    std::size_t unlikely = 0, in_tables = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      draws[i].find = tables_.find_likely(draws[i].ref, draws[i].first);
+      left[unlikely] = static_cast<u32>(i);
+      unlikely += draws[i].find == kUnresolved;
+    }
+    for (std::size_t i = 0; i < unlikely; ++i) {
+      const Draw& draw = draws[left[i]];
+      tables_.prefetch_rest(draw.ref, draw.first);
+      left[in_tables] = left[i];
+      in_tables += Tables::is_table(draw.ref);
+    }
+    for (std::size_t i = 0; i < in_tables; ++i) {
+      Draw& draw = draws[left[i]];
+      draw.find = tables_.bucket(draw.ref, draw.first);
+    }
+    for (std::size_t i = 0; i < in_tables; ++i) {
+      Draw& draw = draws[left[i]];
+      draw.find = tables_.find_in(draw.ref, draw.first, draw.find);
+    }
+    const Draw* draw = draws.data();
+    for (; from < to; ++from) {
+      key.sentence = which[from];
+      out.add(frame().before);
+      u32 length = frame().size();
+      const std::size_t count = corpus().words_before(key.sentence + 1) - corpus().words_before(key.sentence);
+      for (std::size_t i = 0; i < count; ++i, ++draw) {
+        if (draw->find == kUnresolved) {
+          length += draw_word(key, i, draw->first, draw->type, draw->ref, out.ids, scratch);
+          continue;
+        }
+        const u32 ids = ids_count(draw->find);
+        length += ids;
+        if (!out.ids) continue;
+        std::int32_t* const copy = out.ids->room(kMostIds + kCopied);
+        const u32* const kept = tables_.ids(draw->ref) + ids_begin(draw->find);
+        std::memcpy(copy, kept, kCopied * 4);
+        if (ids > kCopied) std::memcpy(copy + kCopied, kept + kCopied, (ids - kCopied) * 4);
+        out.ids->grow(ids);
+      }
+      out.add(frame().after);
+      out.end(from, length);
     }
   }
-  return length;
 }
 
-u32 ListSampler::sentence(const Key& key, const u32* words, std::size_t count, Buffer* out, Scratch&) const {
-  u32 length = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const u64 begin = outcome_ends_[words[i]], end = outcome_ends_[words[i] + 1];
-    const std::size_t outcome = begin + choose(cumulated_.data() + begin, cumulated_.data() + end, key.first(i));
-    const u64 from = id_ends_[outcome], to = id_ends_[outcome + 1];
-    length += static_cast<u32>(to - from);
-    if (!out || from == to) continue;
-    std::memcpy(out->room(to - from), ids_.data() + from, (to - from) * 4);
-    out->grow(to - from);
+void ListSampler::sentences(Key key, const Selection& which, std::size_t begin, std::size_t end, const Drawn& out) const {
+  for (std::size_t s = begin; s < end; ++s) {
+    key.sentence = which[s];
+    const std::size_t first_word = corpus().words_before(key.sentence);
+    const std::size_t count = corpus().words_before(key.sentence + 1) - first_word;
+    out.add(frame().before);
+    u32 length = frame().size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const u32 type = corpus().word(first_word + i);
+      const u64 first = outcome_ends_[type], last = outcome_ends_[type + 1];
+      const std::size_t outcome = first + choose(cumulated_.data() + first, cumulated_.data() + last, key.first(i));
+      const u64 from = id_ends_[outcome], to = id_ends_[outcome + 1];
+      length += static_cast<u32>(to - from);
+      if (!out.ids || from == to) continue;
+      std::memcpy(out.ids->room(to - from), ids_.data() + from, (to - from) * 4);
+      out.ids->grow(to - from);
+    }
+    out.add(frame().after);
+    out.end(s, length);
   }
-  return length;
 }
 
 }  // namespace bpe

@@ -11,8 +11,9 @@
 
 namespace bpe {
 
-// A growing array of ids that is not cleared when it grows, and can be given away.
-class Buffer {
+// A growing array of ids that is not cleared when it grows, and can be given away. In a line of the cache of its own,
+// since threads fill theirs side by side.
+class alignas(64) Buffer {
  public:
   Buffer() = default;
   Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_), capacity_(other.capacity_) {
@@ -70,8 +71,8 @@ class Ids {
 
   // Adds the ids of what was drawn, and returns how many there are. `out` null: the number alone.
   u32 add(const Word& word, const std::vector<Piece>& pieces, Buffer* out) const;
-  // The same of a word of one part, from its tokens.
-  u32 add(const Word& word, const Tokens& tokens, Buffer* out, Scratch& scratch) const;
+  // The same of a word of one part, from its tokens, which say all of it.
+  u32 add(const Tokens& tokens, Buffer* out, Scratch& scratch) const;
 
  private:
   std::int64_t look_up(const Word& word, Piece piece) const;
@@ -99,6 +100,7 @@ struct Corpus {
     return {bytes + type_ends[t], static_cast<std::size_t>(type_ends[t + 1] - type_ends[t])};
   }
   std::size_t words_before(std::size_t sentence) const { return words ? sentence_ends[sentence] : sentence; }
+  u32 word(std::size_t i) const { return words ? words[i] : static_cast<u32>(i); }
 };
 
 // Which sentences: count of them from `first` on, or those listed.
@@ -111,6 +113,27 @@ struct Selection {
 // The ids that every sentence begins and ends with.
 struct Frame {
   std::vector<std::int32_t> before, after;
+  u32 size() const { return static_cast<u32>(before.size() + after.size()); }
+};
+
+// What becomes of the sentences of a selection: their lengths alone, or their ids and where these end.
+struct Drawn {
+  std::int32_t* lengths = nullptr;
+  Buffer* ids = nullptr;  // null: the lengths alone
+  std::int64_t* ends = nullptr;
+
+  void add(const std::vector<std::int32_t>& some) const {
+    if (!ids) return;
+    for (const std::int32_t id : some) ids->push(id);
+  }
+  // Sentence i of the selection, which is so long, is drawn.
+  void end(std::size_t i, u32 length) const {
+    if (ids) {
+      ends[i + 1] = static_cast<std::int64_t>(ids->size());
+    } else {
+      lengths[i] = static_cast<std::int32_t>(length);
+    }
+  }
 };
 
 class Sampler {
@@ -126,12 +149,11 @@ class Sampler {
   const Corpus& corpus() const { return corpus_; }
 
  protected:
-  // Draws one sentence, and returns its length. `out` null: the length alone.
-  virtual u32 sentence(const Key& key, const u32* words, std::size_t count, Buffer* out, Scratch& scratch) const = 0;
+  // Draws the sentences from `begin` to `end` of the selection, one after the other.
+  virtual void sentences(Key key, const Selection& which, std::size_t begin, std::size_t end, const Drawn& out) const = 0;
+  const Frame& frame() const { return frame_; }
 
  private:
-  u32 sentence(Key& key, std::size_t number, Buffer* out, Scratch& scratch) const;
-
   Corpus corpus_;
   Frame frame_;
 };
@@ -149,14 +171,15 @@ class DropoutSampler : public Sampler {
   std::size_t starts() const { return start_count_; }
 
  protected:
-  u32 sentence(const Key& key, const u32* words, std::size_t count, Buffer* out, Scratch& scratch) const override;
+  void sentences(Key key, const Selection& which, std::size_t begin, std::size_t end, const Drawn& out) const override;
 
  private:
   Word word(u32 type) const {
     const auto found = parts_.empty() ? parts_.end() : parts_.find(type);
     return {corpus().type(type), found == parts_.end() ? nullptr : &found->second};
   }
-  u32 draw_word(const Key& key, u64 position, u64 first, u32 type, Buffer* out, Scratch& scratch) const;
+  u32 draw_word(const Key& key, u64 position, u64 first, u32 type, Tables::Ref ref, Buffer* out,
+                Scratch& scratch) const;
 
   std::shared_ptr<const Merges> merges_;
   std::shared_ptr<const Ids> ids_;
@@ -185,7 +208,7 @@ class ListSampler : public Sampler {
   }
 
  protected:
-  u32 sentence(const Key& key, const u32* words, std::size_t count, Buffer* out, Scratch& scratch) const override;
+  void sentences(Key key, const Selection& which, std::size_t begin, std::size_t end, const Drawn& out) const override;
 
  private:
   std::vector<u64> outcome_ends_, cumulated_, id_ends_;

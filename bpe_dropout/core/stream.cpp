@@ -17,8 +17,7 @@ std::string_view bare(std::string_view line) {
 constexpr u32 kRecurs = 2;
 double finest_at(u32 count) {
   switch (count) {
-    case 8: return 1.0 / 16;
-    case 64: return 1.0 / 256;
+    case 64: return 1.0 / 64;
     case 2048: return 1.0 / 4096;
     default: return 0;
   }
@@ -51,16 +50,28 @@ void Stream::flush_words() {
 }
 
 template <class F>
-void Stream::for_each_known_line(std::string_view text, F&& line) {
+void Stream::for_each_known_line(std::string_view text, Key key, F&& line) {
   constexpr std::size_t kWords = 512;
   const auto flush = [&] {
     flush_words();
     for (const u32 number : batch_.known) __builtin_prefetch(&known_[number]);
-    std::size_t begin = 0;
-    for (std::size_t i = 0; i < batch_.lines.size(); ++i) {
-      line(batch_.lines[i], batch_.known.data() + begin, batch_.word_ends[i] - begin);
-      begin = batch_.word_ends[i];
-    }
+    const auto each = [&](auto&& with_words) {
+      Key own = key;
+      std::size_t begin = 0;
+      for (std::size_t i = 0; i < batch_.lines.size(); ++i) {
+        with_words(batch_.lines[i], batch_.known.data() + begin, batch_.word_ends[i] - begin, own);
+        begin = batch_.word_ends[i];
+        ++own.sentence;
+      }
+    };
+    first_.clear();
+    each([&](std::string_view, const u32* known, std::size_t count, const Key& own) { start_line(own, known, count); });
+    const u64* first = first_.data();
+    each([&](std::string_view one, const u32* known, std::size_t count, const Key& own) {
+      line(Line{one, known, first, count}, own);
+      first += numbers(count);
+    });
+    key.sentence += batch_.lines.size();
     batch_.clear();
     forget_if_too_much();
   };
@@ -90,81 +101,82 @@ void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& 
     if (table) known.table = table;
   }
   if (count == kRecurs && !known.table) {
-    known.table = tables_.add_start(shelf_, *merges_, word(number), dropout_, scratch_);
+    const Word drawn = word(number);
+    const auto add = [&](auto&& id) { return tables_.add_start(shelf_, *merges_, drawn, dropout_, id, scratch_); };
+    known.table = ids_ ? add(*ids_) : add(piece_itself);
   }
-  if (Tables::is_table(known.table)) {
-    const Find find = tables_.find(known.table, first);
-    if (find != kUnresolved) return with_find(known, find);
-  }
+  const Find find = tables_.find(known.table, first);
+  if (find != kUnresolved) return with_find(known, find);
   Decoder decoder(key, position, first);
-  if (const u32* const start = tables_.start(known.table)) {
-    scratch_.tokens.run_from(start, *merges_, dropout_, decoder);
+  if (const u32* const saved = tables_.start(known.table)) {
+    scratch_.tokens.run_from(saved, *merges_, dropout_, decoder);
     return with_tokens(scratch_.tokens);
   }
-  draw(*merges_, word(number), dropout_, &decoder, scratch_);
+  const Word drawn = word(number);
+  if (start_word(*merges_, drawn, scratch_)) {
+    scratch_.tokens.run(*merges_, dropout_, &decoder);
+    return with_tokens(scratch_.tokens);
+  }
+  draw(*merges_, drawn, dropout_, &decoder, scratch_);
   with_pieces(scratch_.pieces);
 }
 
 void Stream::start_line(const Key& key, const u32* known, std::size_t count) {
-  first_.resize((count + 3) / 4 * 4);
-  for (std::size_t i = 0; i < count; i += 4) {
+  const std::size_t begin = first_.size();
+  first_.resize(begin + numbers(count));
+  u64* const first = first_.data() + begin;
+  for (std::size_t i = 0; i < count && !dropout_.never(); i += 4) {
     const Block block = key.block(0, i / 4);
-    std::copy(block.begin(), block.end(), first_.begin() + static_cast<std::ptrdiff_t>(i));
+    std::copy(block.begin(), block.end(), first + i);
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    const Tables::Ref table = known_[known[i]].table;
-    if (table) tables_.prefetch(table, first_[i]);
-  }
+  for (std::size_t i = 0; i < count; ++i) tables_.prefetch(known_[known[i]].table);
 }
 
 void Stream::ids(std::string_view text, Key key, Buffer& out, std::vector<std::int64_t>& ends) {
   check_text(text);
-  for_each_known_line(text, [&](std::string_view, const u32* words, std::size_t count) {
-    start_line(key, words, count);
-    for (std::size_t i = 0; i < count; ++i) {
-      const u32 number = words[i];
+  for_each_known_line(text, key, [&](const Line& line, const Key& own) {
+    for (std::size_t i = 0; i < line.count; ++i) {
+      const u32 number = line.known[i];
       draw_word(
-          key, i, first_[i], number,
+          own, i, line.first[i], number,
           [&](const Known& known, Find find) {
             std::memcpy(out.room(kMostIds + 4), tables_.ids(known.table) + ids_begin(find), 4 * ids_count(find));
             out.grow(ids_count(find));
           },
-          [&](const Tokens& tokens) { ids_->add(word(number), tokens, &out, scratch_); },
+          [&](const Tokens& tokens) { ids_->add(tokens, &out, scratch_); },
           [&](const std::vector<Piece>& pieces) { ids_->add(word(number), pieces, &out); });
     }
     ends.push_back(static_cast<std::int64_t>(out.size()));
-    ++key.sentence;
   });
 }
 
 void Stream::text(std::string_view text, Key key, std::string& out) {
   check_text(text);
   out.reserve(out.size() + text.size() + text.size() / 2);
-  for_each_known_line(text, [&](std::string_view line, const u32* words, std::size_t count) {
+  for_each_known_line(text, key, [&](const Line& known, const Key& own) {
+    const std::string_view line = known.text;
     // White space before and after the words of a line stays, as in subword-nmt.
     std::string_view before, after;
     if (split_ == Split::kSpaces) {
       const std::string_view within = bare(line);
-      const std::size_t begin = count ? static_cast<std::size_t>(within.data() - line.data()) : line.size();
+      const std::size_t begin = known.count ? static_cast<std::size_t>(within.data() - line.data()) : line.size();
       before = line.substr(0, begin);
       after = line.substr(begin + within.size());
     }
     out += before;
-    append_words(words, count, key, out);
+    append_words(known, own, out);
     out += after;
     out.push_back('\n');
-    ++key.sentence;
   });
   if (!text.empty() && text.back() != '\n') out.pop_back();
 }
 
 template <class F>
-void Stream::draw_line(const u32* words, std::size_t count, const Key& key, F&& with_pieces) {
-  start_line(key, words, count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const u32 number = words[i];
+void Stream::draw_line(const Line& line, const Key& key, F&& with_pieces) {
+  for (std::size_t i = 0; i < line.count; ++i) {
+    const u32 number = line.known[i];
     draw_word(
-        key, i, first_[i], number,
+        key, i, line.first[i], number,
         [&](const Known& known, Find find) {
           with_pieces(word(number), tables_.ids(known.table) + ids_begin(find), ids_count(find));
         },
@@ -182,17 +194,16 @@ void Stream::line(std::string_view line, const Key& key, const WithPieces& with_
   batch_.clear();
   for_each_word(line, split_, [&](std::string_view word) { batch_.words.push_back(word); });
   flush_words();
-  draw_line(batch_.known.data(), batch_.known.size(), key, with_pieces);
+  first_.clear();
+  start_line(key, batch_.known.data(), batch_.known.size());
+  draw_line({line, batch_.known.data(), first_.data(), batch_.known.size()}, key, with_pieces);
   forget_if_too_much();
 }
 
-void Stream::append_words(const u32* words, std::size_t count, const Key& key, std::string& out) {
-  if (dropout_.never()) {
-    append_plain(words, count, out);
-    return;
-  }
+void Stream::append_words(const Line& line, const Key& key, std::string& out) {
+  if (dropout_.never()) return append_plain(line, out);
   bool first = true;
-  draw_line(words, count, key, [&](const Word& word, const Piece* pieces, std::size_t size) {
+  draw_line(line, key, [&](const Word& word, const Piece* pieces, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) {
       if (!first) out.push_back(' ');
       first = false;
@@ -203,7 +214,9 @@ void Stream::append_words(const u32* words, std::size_t count, const Key& key, s
 
 // Without dropout a word is written the same way every time. Most are short: these are copied with what follows them,
 // which costs less than to copy just as much as there is.
-void Stream::append_plain(const u32* words, std::size_t count, std::string& out) {
+void Stream::append_plain(const Line& line, std::string& out) {
+  const u32* const words = line.known;
+  const std::size_t count = line.count;
   std::size_t size = 0;
   for (std::size_t i = 0; i < count; ++i) {
     Known& known = known_[words[i]];
@@ -264,8 +277,10 @@ void Streams::share(std::string_view text, const Key& key,
       const std::size_t newline = text.find('\n', std::max(ends.back(), text.size() / count * i));
       if (newline != std::string_view::npos) end = newline + 1;
     }
-    const auto share = text.substr(ends.back(), end - ends.back());
-    lines.push_back(lines.back() + static_cast<u64>(std::count(share.begin(), share.end(), '\n')));
+    if (i < count) {
+      const auto share = text.substr(ends.back(), end - ends.back());
+      lines.push_back(lines.back() + static_cast<u64>(std::count(share.begin(), share.end(), '\n')));
+    }
     ends.push_back(end);
   }
   in_threads(count, [&](std::size_t i) {

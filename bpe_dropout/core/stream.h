@@ -66,9 +66,16 @@ class Stream {
       words.clear();
     }
   };
-  // Calls line(text, words, count) with the numbers of the known words for each line.
+  // A line, the numbers of its words as they are known, and their random numbers.
+  struct Line {
+    std::string_view text;
+    const u32* known;
+    const u64* first;
+    std::size_t count;
+  };
+  // Calls line(Line, key) for each line, with the key of its draws.
   template <class F>
-  void for_each_known_line(std::string_view text, F&& line);
+  void for_each_known_line(std::string_view text, Key key, F&& line);
   void flush_words();
 
   Word word(u32 known) const {
@@ -79,13 +86,14 @@ class Stream {
   template <class F, class G, class H>
   void draw_word(const Key& key, u64 position, u64 first, u32 known, F&& with_find, G&& with_tokens,
                  H&& with_pieces);
-  // Fills first_ with the random numbers of a line's words.
+  // Adds the random numbers of a line's words to first_, which are four at a time, and may be too many.
   void start_line(const Key& key, const u32* known, std::size_t count);
+  static std::size_t numbers(std::size_t count) { return (count + 3) / 4 * 4; }
   // Draws the words of a line, as pieces.
   template <class F>
-  void draw_line(const u32* known, std::size_t count, const Key& key, F&& with_pieces);
-  void append_words(const u32* known, std::size_t count, const Key& key, std::string& out);
-  void append_plain(const u32* known, std::size_t count, std::string& out);
+  void draw_line(const Line& line, const Key& key, F&& with_pieces);
+  void append_words(const Line& line, const Key& key, std::string& out);
+  void append_plain(const Line& line, std::string& out);
   void render(u32 known);
   void forget_if_too_much();
 

@@ -9,21 +9,26 @@ struct Tables::State {
   Tokens tokens;              // of this part
 };
 
-Tables::Tables(std::size_t memory) : size_(std::min(memory / sizeof(u32), kMostWords)) {
-  if (size_) words_.reset(static_cast<u32*>(std::malloc(size_ * sizeof(u32))));
-  if (!words_) size_ = 0;
+Tables::Tables(std::size_t memory) : size_(std::max(std::min(memory / sizeof(u32), kMostWords), kStep)) {
+  const auto take = [&] { words_.reset(static_cast<u32*>(std::aligned_alloc(64, (size_ * sizeof(u32) + 63) / 64 * 64))); };
+  take();
+  if (!words_) {
+    size_ = kStep;
+    take();
+  }
+  std::fill_n(words_.get(), kStep, 0);  // what reference 0 leads to
+  words_[kLast] = kUnresolved;
 }
 
 std::vector<Tables::Shelf> Tables::shelves(std::size_t count) {
-  constexpr std::size_t kFirst = 4;  // so that no reference is 0
-  const std::size_t each = size_ > kFirst ? (size_ - kFirst) / count / 4 * 4 : 0;
+  const std::size_t each = (size_ - kStep) / count / kStep * kStep;
   std::vector<Shelf> shelves;
-  for (std::size_t i = 0; i < count; ++i) shelves.push_back({kFirst + i * each, kFirst + (i + 1) * each});
+  for (std::size_t i = 0; i < count; ++i) shelves.push_back({kStep + i * each, kStep + (i + 1) * each});
   return shelves;
 }
 
 u32* Tables::room(Shelf& shelf, std::size_t size, u32 bits, Ref& ref) {
-  size = (size + 3) / 4 * 4;
+  size = (size + kStep - 1) / kStep * kStep;
   if (shelf.end < shelf.next + size) return nullptr;
   ref = static_cast<Ref>(shelf.next / 4 << 5 | bits);
   u32* const at = words_.get() + shelf.next;
@@ -31,21 +36,24 @@ u32* Tables::room(Shelf& shelf, std::size_t size, u32 bits, Ref& ref) {
   return at;
 }
 
-void Tables::start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch) {
+u32 Tables::start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch) {
   scratch.start.clear();
-  if (word.parts || !merges.by_token() || word.text.size() > 4 * Tokens::kMost || whole(word, 0)) return;
-  merges.start(word.text, scratch.symbols);
-  if (scratch.symbols.size() > Tokens::kMost) return;
-  scratch.tokens.start(merges, scratch.symbols);
-  scratch.tokens.save(merges, dropout, scratch.start);
+  if (!start_word(merges, word, scratch)) return kUnresolved;
+  const u64 range = scratch.tokens.save(merges, dropout, scratch.start);
+  scratch.tokens.symbols(scratch.symbols);
+  // A number is known to 32 bits here, and to 63 in draw(): a tie is left to it.
+  return range ? static_cast<u32>((Decoder::kWhole - range) >> 31) : kUnresolved;
 }
 
-Tables::Ref Tables::add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout,
-                              Scratch& scratch) {
-  start_of(merges, word, dropout, scratch);
+Tables::Ref Tables::write(Shelf& shelf, u32 last, const std::vector<u32>& ids, const std::vector<u32>& start) {
   Ref ref = 0;
-  u32* const to = scratch.start.empty() ? nullptr : room(shelf, scratch.start.size(), kStart, ref);
-  if (to) std::copy(scratch.start.begin(), scratch.start.end(), to);
+  u32* const kept = room(shelf, kHead + ids.size() + start.size(), kStart, ref);
+  if (!kept) return 0;
+  kept[kLast] = last;
+  kept[kLikely] = static_cast<Find>(kHead << 8 | ids.size());
+  kept[kBucketsAt] = 0;
+  kept[kStartAt] = static_cast<u32>(kHead + ids.size());
+  std::copy(start.begin(), start.end(), std::copy(ids.begin(), ids.end(), kept + kHead));
   return ref;
 }
 
@@ -144,69 +152,76 @@ Tables::Plan Tables::make_plan(const Merges& merges, const Word& word, const Dro
 
 Tables::Ref Tables::write(Shelf& shelf, const Plan& plan, const std::vector<std::vector<u32>>& ids, Scratch& scratch) {
   const auto& intervals = plan.intervals;
+  const Interval& likely = intervals.back();
+  const bool is_found = likely.outcome != kUnresolved;
+  const u32 last = is_found ? static_cast<u32>(likely.begin >> 31) : kUnresolved;
+  const auto buckets_of = [&](u32 bits) { return number_of_bucket(last, bits) + 1; };
   u32 bits = 0;
   if (intervals.size() > 1) {
-    while ((std::size_t{1} << bits) < 2 * intervals.size() && bits < 16) ++bits;
+    while (buckets_of(bits) < 2 * intervals.size() && bits < 20) ++bits;
   }
-  const std::size_t buckets = std::size_t{1} << bits;
+  const std::size_t buckets = buckets_of(bits);
 
   std::size_t all_ids = 0;
   for (const auto& some : ids) {
     if (some.size() > kMostIds) return 0;
     all_ids += some.size();
   }
-  const std::size_t first_interval = kHead + buckets;
-  const std::size_t first_id = first_interval + (intervals.size() > 1 ? 2 * intervals.size() + 2 : 0);
-  // What copies ids may read four at once, past the end of the last.
-  if (first_id + all_ids >= (std::size_t{1} << 23)) return 0;
-  Ref ref = 0;
+  const std::size_t first_bucket = kHead + all_ids + kCopied + 1;
+  const std::size_t first_interval = first_bucket + buckets;
+  const std::size_t first_of_start = first_interval + 2 * intervals.size() + 2;
+  if (first_of_start >= (std::size_t{1} << 23)) return 0;
   scratch.start.clear();
   if (plan.unresolved) start_of(plan.merges, plan.word, plan.dropout, scratch);
-  const std::size_t first_of_start = first_id + all_ids + 4;
+  Ref ref = 0;
   u32* const table = room(shelf, first_of_start + scratch.start.size(), bits, ref);
   if (!table) return 0;
   std::copy(scratch.start.begin(), scratch.start.end(), table + first_of_start);
-  table[1] = scratch.start.empty() ? 0 : static_cast<u32>(first_of_start);
 
-  std::vector<Find> finds;
-  std::size_t next_id = first_id;
-  for (const auto& some : ids) {
-    finds.push_back(static_cast<Find>(next_id << 8 | some.size()));
-    for (const u32 id : some) table[next_id++] = id;
+  std::vector<Find> finds(ids.size());
+  std::size_t next_id = kHead;
+  const auto put = [&](u32 outcome) {
+    finds[outcome] = static_cast<Find>(next_id << 8 | ids[outcome].size());
+    for (const u32 id : ids[outcome]) table[next_id++] = id;
+  };
+  if (is_found) put(likely.outcome);
+  for (u32 outcome = 0; outcome < ids.size(); ++outcome) {
+    if (!is_found || outcome != likely.outcome) put(outcome);
   }
   const auto found = [&](const Interval& interval) {
     return interval.outcome == kUnresolved ? kUnresolved : finds[interval.outcome];
   };
 
-  table[0] = static_cast<u32>(intervals.size());
-  if (intervals.size() == 1) {
-    table[kHead] = found(intervals[0]);
-  } else {
-    u32* at = table + first_interval;
-    for (const Interval& interval : intervals) {
-      *at++ = static_cast<u32>(interval.begin >> 31);
-      *at++ = found(interval);
-    }
-    *at++ = 0xFFFFFFFF;
-    *at++ = kUnresolved;
-    std::size_t i = 0;
-    for (u64 bucket = 0; bucket < buckets; ++bucket) {
-      const u64 from = bucket << (63 - bits), to = (bucket + 1) << (63 - bits);
-      while (i + 1 < intervals.size() && intervals[i + 1].begin <= from) ++i;
-      const bool one = i + 1 == intervals.size() || intervals[i + 1].begin >= to;
-      table[kHead + bucket] = one ? found(intervals[i]) : kSearch | static_cast<u32>(first_interval + 2 * i);
-    }
+  table[kLast] = last;
+  table[kLikely] = found(likely);
+  table[kBucketsAt] = static_cast<u32>(first_bucket);
+  table[kStartAt] = scratch.start.empty() ? 0 : static_cast<u32>(first_of_start);
+  table[first_bucket - 1] = static_cast<u32>(intervals.size());
+  u32* at = table + first_interval;
+  for (const Interval& interval : intervals) {
+    *at++ = static_cast<u32>(interval.begin >> 31);
+    *at++ = found(interval);
+  }
+  *at++ = 0xFFFFFFFF;
+  *at++ = kUnresolved;
+  std::size_t i = 0;
+  for (u64 bucket = 0; bucket < buckets; ++bucket) {
+    const u64 from = bucket << (63 - bits), to = (bucket + 1) << (63 - bits);
+    while (i + 1 < intervals.size() && intervals[i + 1].begin <= from) ++i;
+    const bool one = i + 1 == intervals.size() || intervals[i + 1].begin >= to;
+    table[first_bucket + bucket] = one ? found(intervals[i]) : kSearch | static_cast<u32>(first_interval + 2 * i);
   }
   return ref;
 }
 
 std::vector<std::pair<std::vector<u32>, double>> Tables::probabilities(Ref ref) const {
   const u32* const table = at(ref);
-  const u32 count = table[0];
-  const u32* const intervals = table + kHead + (std::size_t{1} << (ref & kBits));
+  const u32* const buckets = table + table[kBucketsAt];
+  const u32 count = buckets[-1];
+  const u32* const intervals = buckets + number_of_bucket(table[kLast], ref & kBits) + 1;
   std::map<std::vector<u32>, double> sums;
   for (u32 i = 0; i < count; ++i) {
-    const Find what = count == 1 ? table[kHead] : intervals[2 * i + 1];
+    const Find what = intervals[2 * i + 1];
     if (what == kUnresolved) continue;
     double width = std::ldexp(1.0, 32);
     if (count > 1) {

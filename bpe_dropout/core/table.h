@@ -19,6 +19,7 @@ namespace bpe {
 using Find = u32;
 constexpr Find kUnresolved = 0xFFFFFFFF;
 constexpr u32 kMostIds = 254;
+constexpr std::size_t kCopied = 4;  // ids that are always copied, so that so many can be read past the end of the last
 constexpr std::int64_t kNoId = -1;
 inline u32 ids_begin(Find find) { return find >> 8; }
 inline u32 ids_count(Find find) { return find & 0xFF; }
@@ -49,29 +50,46 @@ class Tables {
   Ref add(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, double finest, double least,
           Id&& id, Scratch& scratch);
   static constexpr double kLeast = 0.5;  // below it, a table is hardly repaid
-  // Keeps no more than the start of the word.
-  Ref add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch);
+  // Keeps no more than the start of the word, and the ids of the way on which nothing is dropped, if it is likely.
+  template <class Id>
+  Ref add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Id&& id,
+                Scratch& scratch);
 
   static bool is_table(Ref ref) { return ref && (ref & kBits) != kStart; }
   // What Tokens::run_from takes; null if there is nothing. For a word with a table it is kept, too.
   const u32* start(Ref ref) const {
-    if (!ref) return nullptr;
     const u32* const kept = at(ref);
-    if (!is_table(ref)) return kept;
-    return kept[1] ? kept + kept[1] : nullptr;
+    return kept[kStartAt] ? kept + kept[kStartAt] : nullptr;
   }
 
   Find find(Ref ref, u64 first) const {
+    const Find likely = find_likely(ref, first);
+    return likely != kUnresolved || !is_table(ref) ? likely : find_in(ref, first, bucket(ref, first));
+  }
+  // The same in steps, where words are many. What a step fetches into the cache, the next one reads.
+  void prefetch(Ref ref) const { __builtin_prefetch(at(ref)); }
+  // If nothing is dropped, it is found here.
+  Find find_likely(Ref ref, u64 first) const {
+    const u32* const kept = at(ref);
+    return first >> 32 > kept[kLast] ? kept[kLikely] : kUnresolved;
+  }
+  void prefetch_rest(Ref ref, u64 first) const {
+    if (is_table(ref)) return __builtin_prefetch(bucket_of(ref, first));
+    for (std::size_t line = 1; line <= kStartLines; ++line) __builtin_prefetch(at(ref) + 16 * line);
+  }
+  u32 bucket(Ref ref, u64 first) const {
+    const u32 bucket = *bucket_of(ref, first);
+    __builtin_prefetch(at(ref) + (bucket < kSearch ? ids_begin(bucket) : bucket & ~kSearch));
+    return bucket;
+  }
+  Find find_in(Ref ref, u64 first, u32 bucket) const {
+    if (bucket < kSearch) return bucket;
     const u32* const table = at(ref);
-    const u32 bits = ref & kBits;
-    const u32 number = static_cast<u32>(first >> 32);
-    const u32 bucket = table[kHead + (static_cast<u64>(number) >> (32 - bits))];
-    return bucket < kSearch ? bucket : search(table, number, bucket);
+    const Find find = search(table, static_cast<u32>(first >> 32), bucket);
+    __builtin_prefetch(table + (find == kUnresolved ? table[kStartAt] : ids_begin(find)));
+    return find;
   }
   const u32* ids(Ref ref) const { return at(ref); }
-  void prefetch(Ref ref, u64 first) const {
-    __builtin_prefetch(at(ref) + (is_table(ref) ? kHead + ((first >> 32) >> (32 - (ref & kBits))) : 0));
-  }
 
   // For tests: the ids that the table itself answers with, and the share of the numbers for which it
   // surely does (where an interval begins, a share of 2^-32 may be left to draw()).
@@ -81,15 +99,26 @@ class Tables {
   static std::size_t memory(const Shelf& from, const Shelf& to) { return (to.next - from.next) * sizeof(u32); }
 
  private:
-  // A table is, in 32-bit words: the number of intervals; where the start is; buckets for the leading bits of the
-  // number; intervals as pairs (first number, find) with a last one that is never reached; ids.
+  // What is kept of a word is, in 32-bit words: the last number that may drop something; the find of all beyond it,
+  // which is the likeliest, and so is the first in the ids; where the buckets are, and where the start is; ids. Of most
+  // words, all that is read lies in one line of the cache.
+  // Then, of a table: the number of intervals; buckets for the leading bits of the number, as far as something may be
+  // dropped; intervals as pairs (first number, find) with a last one that is never reached.
   // A bucket is a find, if it lies within one interval; else kSearch and where to start looking.
-  static constexpr std::size_t kHead = 2;
+  // Then the start, as Tokens::save gives it.
+  enum Head { kLast, kLikely, kBucketsAt, kStartAt, kHead };
+  static constexpr std::size_t kStartLines = 4;  // of the cache, which most starts fit into
+  static constexpr std::size_t kStep = 8;        // where something begins: half of a line of the cache
   static constexpr u32 kSearch = 0x80000000;
   static constexpr u32 kBits = 31, kStart = 31;
   static constexpr std::size_t kMostWords = std::size_t{1} << 29;  // 2 GiB, in steps of four: what a reference can say
 
   const u32* at(Ref ref) const { return words_.get() + static_cast<std::size_t>(ref >> 5) * 4; }
+  const u32* bucket_of(Ref ref, u64 first) const {
+    const u32* const table = at(ref);
+    return table + table[kBucketsAt] + number_of_bucket(first >> 32, ref & kBits);
+  }
+  static std::size_t number_of_bucket(u64 number, u32 bits) { return number >> (32 - bits); }
   // Room for so many 32-bit words, at a place that a reference can name; nothing if the shelf is full.
   u32* room(Shelf& shelf, std::size_t size, u32 bits, Ref& ref);
 
@@ -122,8 +151,11 @@ class Tables {
   static void emit(Plan& plan, u64 begin, u64 width, u32 outcome);
   static Plan make_plan(const Merges& merges, const Word& word, const Dropout& dropout, double finest);
   Ref write(Shelf& shelf, const Plan& plan, const std::vector<std::vector<u32>>& ids, Scratch& scratch);
-  // scratch.start becomes what is kept of the start of a word; empty if nothing can be.
-  static void start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch);
+  // scratch.start becomes what is kept of the start of a word; empty if nothing can be. Returns the last number that may
+  // drop something: for all beyond it, scratch.symbols are what the word becomes.
+  static u32 start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch);
+  // A start alone; `ids` are those of the likeliest find.
+  Ref write(Shelf& shelf, u32 last, const std::vector<u32>& ids, const std::vector<u32>& start);
 
   struct Free {
     void operator()(u32* words) const { std::free(words); }
@@ -147,6 +179,22 @@ Tables::Ref Tables::add(Shelf& shelf, const Merges& merges, const Word& word, co
     }
   }
   return write(shelf, plan, ids, scratch);
+}
+
+template <class Id>
+Tables::Ref Tables::add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Id&& id,
+                              Scratch& scratch) {
+  u32 last = start_of(merges, word, dropout, scratch);
+  if (scratch.start.empty()) return 0;
+  scratch.pieces.clear();
+  if (last != kUnresolved) merges.pieces(scratch.symbols.data(), scratch.symbols.size(), true, scratch.pieces);
+  scratch.symbols.clear();
+  for (const Piece piece : scratch.pieces) {
+    const std::int64_t number = id(word, piece);
+    if (number != kNoId) scratch.symbols.push_back(static_cast<u32>(number));
+  }
+  if (scratch.symbols.size() > kMostIds) last = kUnresolved;
+  return write(shelf, last, scratch.symbols, scratch.start);
 }
 
 }  // namespace bpe

@@ -211,6 +211,7 @@ void for_each_line(std::string_view text, F&& line) {
 // it has fewer than eight. With its size, they are all that there is to know of a string of at most sixteen bytes.
 struct Outline {
   u64 first, last;
+  Outline() = default;
   explicit Outline(std::string_view text) {
     const auto read = [](const char* from, auto& value) { std::memcpy(&value, from, sizeof value); };
     const char* const at = text.data();
@@ -277,6 +278,7 @@ class Words {
   // into the cache.
   void add(const std::vector<std::string_view>& words, std::vector<u32>& ids) {
     constexpr std::size_t kGroup = 32;
+    Outline outlines[kGroup];
     u64 hashes[kGroup];
     ids.resize(words.size());
     for (std::size_t begin = 0; begin < words.size(); begin += kGroup) {
@@ -284,7 +286,8 @@ class Words {
       const std::string_view* const group = words.data() + begin;
       const std::size_t mask = slots_.size() - 1;
       for (std::size_t i = 0; i < size; ++i) {
-        hashes[i] = hash_of(group[i], Outline(group[i]));
+        outlines[i] = Outline(group[i]);
+        hashes[i] = hash_of(group[i], outlines[i]);
         __builtin_prefetch(&slots_[(hashes[i] >> 32) & mask]);
       }
       for (std::size_t i = 0; i < size; ++i) {
@@ -292,7 +295,7 @@ class Words {
         __builtin_prefetch(&ends_[id ? id - 1 : 0]);
         __builtin_prefetch(outlines_.data() + (id ? id - 1 : 0));
       }
-      for (std::size_t i = 0; i < size; ++i) ids[begin + i] = add(group[i], Outline(group[i]), hashes[i]);
+      for (std::size_t i = 0; i < size; ++i) ids[begin + i] = add(group[i], outlines[i], hashes[i]);
     }
   }
 

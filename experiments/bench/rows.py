@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from .texts import AS_IT_IS, ENGLISH, MADE, TEXTS
+from .work import RULE
 
 LANGUAGES = {
     "en": "English",
@@ -19,6 +20,7 @@ LANGUAGES = {
 }
 WORK = {
     "resegment": "resegment a loaded corpus, p = {p:g}, {language}",
+    "rule": "resegment a loaded corpus by a rule, {rule}, {language}",
     "threads": "the same on two threads, {language}",
     "ids": "text in, ids out, p = {p:g}, {language}",
     "plain": "text in, text out, p = 0, {language}",
@@ -33,6 +35,7 @@ THEIRS = {
     ("line", "YouTokenToMe, pieces"): "YouTokenToMe's `encode` of a line to pieces",
     ("load", "YouTokenToMe"): "one pass of YouTokenToMe",
     ("threads", "bpe-dropout"): "one thread",
+    ("rule", "bpe-dropout, a number"): "p = 0.1 for every merge",
     ("tokenizer", "tokenizers"): "tokenizers' own dropout",
 }
 OURS = "bpe-dropout"
@@ -63,7 +66,7 @@ class Row:
 
     @property
     def title(self) -> str:
-        return WORK[self.work].format(p=self.p, merges=self.merges, language=self.language)
+        return WORK[self.work].format(p=self.p, rule=RULE, merges=self.merges, language=self.language)
 
     @property
     def language(self) -> str:
@@ -99,6 +102,7 @@ ROWS = (
     *resegment("en", "multi30k", 4000, "news", "tatoeba", p=0.1, least=20, aim=30),
     *resegment("de", "multi30k", 4000, "news", "software", p=0.1, least=20, aim=30),
     Row("threads-de", "threads", "multi30k.de", 4000, (OURS,), least=(1.7,), aim=(1.9,)),
+    Row("rule-en", "rule", "multi30k.en", 4000, (f"{OURS}, a number",), least=(0.8,), aim=(1,)),
     *resegment("ja", "tatoeba", 16000, "software", p=0.6, least=6, aim=10),
     *resegment("zh", "tatoeba", 8000, "software", p=0.6, least=6, aim=10),
     _IDS,

@@ -19,6 +19,7 @@ from typing import Any
 
 Call = Callable[[], int]
 LINES = 2000  # that are given one by one
+RULE = "frequency:0..0.46"  # with about as many pieces as p = 0.1
 BLOCK = 100_000  # lines at a time, of a text that is too large for YouTokenToMe at once
 
 
@@ -48,13 +49,17 @@ class Job:
 # bpe-dropout
 
 
-def resegment(job: Job) -> Call:
+def resegment(job: Job, dropout: str | None = None) -> Call:
     from bpe_dropout import Corpus, Segmenter
 
     segmenter, corpus, epochs = Segmenter.from_codes(job.codes), Corpus(job.text), count(1)
-    sampler = corpus.sampler(segmenter, plain_dictionary(job), job.p)
+    sampler = corpus.sampler(segmenter, plain_dictionary(job), dropout or job.p)
     chosen = None if job.lines is None else range(min(job.lines, len(corpus)))
     return lambda: len(sampler.tokens(chosen, seed=1, epoch=next(epochs), threads=job.threads).ids)
+
+
+def rule(job: Job) -> Call:
+    return resegment(job, RULE)
 
 
 def ids(job: Job) -> Call:
@@ -266,6 +271,8 @@ def pyonmttok(job: Job) -> Call:
 READY: dict[tuple[str, str], Callable[[Job], Call]] = {
     ("bpe-dropout", "resegment"): resegment,
     ("bpe-dropout", "threads"): resegment,
+    ("bpe-dropout", "rule"): rule,
+    ("bpe-dropout, a number", "rule"): resegment,
     ("bpe-dropout", "ids"): ids,
     ("bpe-dropout", "plain"): plain,
     ("bpe-dropout", "line"): line,
