@@ -33,8 +33,8 @@ class Tokens {
   void start(const Merges& merges, const std::vector<Symbol>& symbols);
   // The start of a word that is drawn again and again, as 32-bit numbers: the tokens and their candidates, and the
   // first merges of the way on which nothing is dropped, as far as it is likely to be gone. save() makes `out`
-  // of them, and leaves the tokens where that way ends. Returns the range in which it is gone to the end of the word, of
-  // Decoder::kWhole, or 0 if that is not likely.
+  // of them, and leaves the tokens where that way ends. Returns the range in which it is gone to the end of the word,
+  // of Decoder::kWhole, or 0 if that is not likely.
   u64 save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out);
   // Algorithm 1 from there, to its end.
   void run_from(const u32* saved, const Merges& merges, const Dropout& dropout, Decoder& decoder);

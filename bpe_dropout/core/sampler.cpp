@@ -277,7 +277,8 @@ void DropoutSampler::sentences(Key key, const Selection& which, std::size_t begi
   }
 }
 
-void ListSampler::sentences(Key key, const Selection& which, std::size_t begin, std::size_t end, const Drawn& out) const {
+void ListSampler::sentences(Key key, const Selection& which, std::size_t begin, std::size_t end,
+                            const Drawn& out) const {
   for (std::size_t s = begin; s < end; ++s) {
     key.sentence = which[s];
     const std::size_t first_word = corpus().words_before(key.sentence);

@@ -150,7 +150,8 @@ class Sampler {
 
  protected:
   // Draws the sentences from `begin` to `end` of the selection, one after the other.
-  virtual void sentences(Key key, const Selection& which, std::size_t begin, std::size_t end, const Drawn& out) const = 0;
+  virtual void sentences(Key key, const Selection& which, std::size_t begin, std::size_t end,
+                         const Drawn& out) const = 0;
   const Frame& frame() const { return frame_; }
 
  private:

@@ -10,11 +10,13 @@ struct Tables::State {
 };
 
 Tables::Tables(std::size_t memory) : size_(std::max(std::min(memory / sizeof(u32), kMostWords), kStep)) {
-  const auto take = [&] { words_.reset(static_cast<u32*>(std::aligned_alloc(64, (size_ * sizeof(u32) + 63) / 64 * 64))); };
-  take();
-  if (!words_) {
+  const auto take = [&] {
+    words_.reset(static_cast<u32*>(std::aligned_alloc(64, (size_ * sizeof(u32) + 63) / 64 * 64)));
+    return words_ != nullptr;
+  };
+  if (!take()) {  // less will do
     size_ = kStep;
-    take();
+    if (!take()) throw std::bad_alloc();
   }
   std::fill_n(words_.get(), kStep, 0);  // what reference 0 leads to
   words_[kLast] = kUnresolved;

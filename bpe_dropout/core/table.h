@@ -151,8 +151,8 @@ class Tables {
   static void emit(Plan& plan, u64 begin, u64 width, u32 outcome);
   static Plan make_plan(const Merges& merges, const Word& word, const Dropout& dropout, double finest);
   Ref write(Shelf& shelf, const Plan& plan, const std::vector<std::vector<u32>>& ids, Scratch& scratch);
-  // scratch.start becomes what is kept of the start of a word; empty if nothing can be. Returns the last number that may
-  // drop something: for all beyond it, scratch.symbols are what the word becomes.
+  // scratch.start becomes what is kept of the start of a word; empty if nothing can be. Returns the last number that
+  // may drop something: for all beyond it, scratch.symbols are what the word becomes.
   static u32 start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch);
   // A start alone; `ids` are those of the likeliest find.
   Ref write(Shelf& shelf, u32 last, const std::vector<u32>& ids, const std::vector<u32>& start);

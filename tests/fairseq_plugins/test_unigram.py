@@ -83,12 +83,12 @@ def test_draws_fit_the_distribution(data, models, unit, tmp_path):
     path.write_text("statement expressions\n" * 20_000)
     dictionary = Dictionary.load(data / "dict.en.txt")
     model = UnigramModel(models["en"])
-    text = UnigramText(path, model, dictionary, 8, 0.5, unit, 1 << 28, 2)
+    text = UnigramText(path, model, dictionary, 8, 0.1, unit, 1 << 28, 2)
     ids, offsets = text.draw(1, 1, 0).tokens(np.arange(20_000))
     drawn = Counter(tuple(ids[a : b - 1].tolist()) for a, b in itertools.pairwise(offsets))
 
     def listed(words):
-        segmentations, probabilities = model.outcomes(words, 8, 0.5)
+        segmentations, probabilities = model.outcomes(words, 8, 0.1)
         return [
             (tuple(dictionary[model.pieces[i]] for i in one), p)
             for one, p in zip(segmentations, probabilities, strict=True)
