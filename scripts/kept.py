@@ -15,7 +15,7 @@ from __future__ import annotations
 import filecmp
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,32 +94,27 @@ def finished(target: Target, directory: Path, configs: Path) -> list[Path]:
     the text is still the same."""
     if not target.fills:
         return []
-    settings = {run: json.loads(json.dumps(plan_run(run, configs).settings())) for run in target.runs_and_measured}
-    found = find_finished(target, settings, lambda path: read_kept(directory / path))
-    return [path for path in found if not (directory / path).exists()]
+    settings: dict[Run, dict[str, Any]] = {
+        run: json.loads(json.dumps(plan_run(run, configs).settings())) for run in target.runs_and_measured
+    }
+    kept = products(target)
 
+    @cache
+    def read(made: Path) -> dict[str, Any]:
+        return read_kept(directory / kept[made]) or {}
 
-def find_finished(
-    target: Target, settings: dict[Run, dict[str, Any]], read: Callable[[Path], dict[str, Any] | None]
-) -> Iterator[Path]:
-    """The same, by what is read of each kept file: None, where there is none."""
+    def is_current(made: Path, run: Run) -> bool:
+        return settings[run] == read(made).get("configuration")
 
-    def is_current(kept: Path, run: Run) -> bool:
-        return (read(kept) or {}).get("configuration") == settings[run]
-
+    found = [measured for measure, run in target.measures if is_current(measured := measured_of(measure, run), run)]
     for group in target.groups:
-        scores = {}
-        for run in group.runs:
-            kept = kept_result_of(run, group.testset)
-            if is_current(kept, run):
-                scores[run.name] = (read(kept) or {})["bleu"]
-                yield result_of(run, group.testset)
-        compared = products(target).get(comparison_of(group))
-        if compared and len(scores) == len(group.runs) and (read(compared) or {}).get("bleu") == scores:
-            yield comparison_of(group)
-    for measure, run in target.measures:
-        if is_current(RESULTS / measure / f"{run.name}.json", run):
-            yield measured_of(measure, run)
+        results = {run.name: result_of(run, group.testset) for run in group.runs}
+        current = [results[run.name] for run in group.runs if is_current(results[run.name], run)]
+        found += current
+        if len(current) == len(results) > 1:
+            scores = {name: read(result)["bleu"] for name, result in results.items()}
+            found += [comparison_of(group)] if read(comparison_of(group)).get("bleu") == scores else []
+    return [path for path in dict.fromkeys(found) if not (directory / path).exists()]
 
 
 def read_kept(path: Path) -> dict[str, Any] | None:
