@@ -150,11 +150,13 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
 
 
 def runs_left(target: Target, done: Collection[Path]) -> list[Run]:
-    """The runs of which something is still to be made."""
+    """The runs of which something is still to be made: those that have no result yet, then those that only lack a
+    measurement, for which a model that was trained on another machine is trained again."""
     made = [(result_of(run, group.testset), run) for group in target.groups for run in group.runs]
     made += [(measured_of(measure, run), run) for measure, run in target.measures]
     waiting = {run for path, run in made if path not in done}
-    return [run for run in target.runs_and_measured if run in waiting]
+    left = [run for run in target.runs_and_measured if run in waiting]
+    return sorted(left, key=lambda run: result_of(run) in done)
 
 
 def plans_of(target: Target, configs: Path) -> list[Plan]:
