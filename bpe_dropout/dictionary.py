@@ -37,8 +37,9 @@ class Dictionary:
     pad: int | None = None
 
     def __post_init__(self) -> None:
-        for piece, number in [*self.ids.items(), ("unk", self.unk)]:
-            if not 0 <= number < 2**31:
+        symbols = {"unk": self.unk, "eos": self.eos, "pad": self.pad}
+        for piece, number in [*self.ids.items(), *symbols.items()]:
+            if number is not None and not 0 <= number < 2**31:
                 raise InputError(f"the id of {piece!r} is {number}; ids are from 0 to {2**31 - 1}")
 
     def __getitem__(self, piece: str) -> int:

@@ -32,7 +32,7 @@ std::vector<Tables::Shelf> Tables::shelves(std::size_t count) {
 u32* Tables::room(Shelf& shelf, std::size_t size, u32 bits, Ref& ref) {
   size = (size + kStep - 1) / kStep * kStep;
   if (shelf.end < shelf.next + size) return nullptr;
-  ref = static_cast<Ref>(shelf.next / 4 << 5 | bits);
+  ref = static_cast<Ref>(shelf.next / kUnit << 5 | bits);
   u32* const at = words_.get() + shelf.next;
   shelf.next += size;
   return at;

@@ -111,9 +111,11 @@ class Tables {
   static constexpr std::size_t kStep = 8;        // where something begins: half of a line of the cache
   static constexpr u32 kSearch = 0x80000000;
   static constexpr u32 kBits = 31, kStart = 31;
-  static constexpr std::size_t kMostWords = std::size_t{1} << 29;  // 2 GiB, in steps of four: what a reference can say
+  static constexpr std::size_t kUnit = 4;  // in which a reference counts
+  static constexpr std::size_t kMostWords = (std::size_t{1} << 27) * kUnit;  // 2 GiB: what a reference can say
+  static_assert(kStep % kUnit == 0);
 
-  const u32* at(Ref ref) const { return words_.get() + static_cast<std::size_t>(ref >> 5) * 4; }
+  const u32* at(Ref ref) const { return words_.get() + static_cast<std::size_t>(ref >> 5) * kUnit; }
   const u32* bucket_of(Ref ref, u64 first) const {
     const u32* const table = at(ref);
     return table + table[kBucketsAt] + number_of_bucket(first >> 32, ref & kBits);

@@ -127,9 +127,12 @@ def test_malformed_dictionaries(write, content, message):
         Dictionary.load(write(content))
 
 
-def test_ids_must_be_ids():
+@pytest.mark.parametrize(
+    "given", [{"ids": {"a": -1}}, {"ids": {"a": 2**31}}, {"unk": -1}, {"eos": 2**40}, {"pad": -2}], ids=str
+)
+def test_ids_must_be_ids(given):
     with pytest.raises(InputError, match="ids are from 0"):
-        Dictionary({"a": -1}, unk=3)
+        Dictionary(**{"ids": {"a": 4}, "unk": 3, **given})
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan"), float("inf"), "1.1", None, True])
