@@ -26,11 +26,11 @@ from bpe_dropout.files import whole
 from .arguments import common_arguments, without_place
 from .commands import exit_on_signals, run_logged
 from .devices import Devices, environment_of, one_device
-from .runs import Plan
+from .download import checksum
+from .runs import BEAM, LENPEN, Plan
 from .stage import Reporter, Stage, plan_of, testset_of, write_json
 from .testsets import TestSet, change_folder
 
-BEAM, LENPEN = 4, 0.6  # with fairseq's formula, length^0.6, not Vaswani et al.'s: see above
 SUBSET = "test"
 
 
@@ -79,6 +79,7 @@ def generate(plan: Plan, testset: TestSet, folder: Path, checkpoint: Path, outpu
     record = {
         "beam": BEAM,
         "lenpen": LENPEN,
+        "model": checksum(checkpoint, "sha256"),
         "sentences": sentences,
         "pieces": sum(length * count for length, count in lengths.items()),
         "lengths": lengths,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from .runs import OnDev, Plan
@@ -94,6 +95,18 @@ def converged(
         if number - better_at >= max(patience, math.ceil(share * (number + 1))):
             return updates
     return None
+
+
+def over_windows(scores: Mapping[int, float], width: int) -> dict[int, float]:
+    """The mean over each `width` checkpoints in a row, by the last of them; while there are fewer, over all.
+
+    >>> over_windows({100: 1.0, 200: 3.0, 300: 2.0}, 2), over_windows({100: 1.0}, 2)
+    ({200: 2.0, 300: 2.5}, {100: 1.0})
+    """
+    updates = sorted(scores)
+    width = min(width, len(updates))
+    last = range(width - 1, len(updates)) if updates else ()
+    return {updates[i]: fmean(scores[one] for one in updates[i - width + 1 : i + 1]) for i in last}
 
 
 def best_of(bleu: Mapping[int, float]) -> int:

@@ -26,7 +26,7 @@ from bpe_dropout.methods import ROLES, Method, find_method
 
 from .corpora import CONFIGS, CorpusConfig, Experiment, Training, read_corpora
 from .settings import Count, Positive, PositiveNumber, Share, named, read_settings
-from .testsets import TEST
+from .testsets import TEST, read_testset
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class MethodSettings:
         return {"bpe": self.method.bpe, **self.method.options_of(self.options, self.draws, p)}
 
 
+BEAM, LENPEN = 4, 0.6  # the paper's; scripts/generate.py says of which formula
 OnDev = Literal["bleu", "loss"]  # measured on the dev set at each checkpoint
 
 
@@ -82,15 +83,20 @@ class Model:
     patience: Count = 10  # checkpoints without a better one, at least
     patience_share: Share = 0.25  # and at least this share of all that there were
     average: Positive = 5  # checkpoints, in a row
-    average_ends: Literal["latest", "best"] = "latest"  # with the latest of them, or with the best on the dev set
+    averages: Literal["latest", "best"] = "latest"  # of them, or those with the best mean dev BLEU
     dev_beam: Positive = 4
     threads: Positive = 8  # CPU cores of a training
     gpu: bool = True  # whether it is meant for a GPU
     memory: Positive = 16000  # megabytes
 
+    @property
+    def window(self) -> int:
+        """Checkpoints in a row whose mean on the dev set counts, in stopping and in choosing the best."""
+        return self.average if self.averages == "best" else 1
+
 
 # What makes a model what it is. The rest says how much time and room it takes, and may change at any time.
-MODEL_SETTINGS = ("fairseq", "stops_by", "patience", "patience_share", "average", "average_ends", "dev_beam")
+MODEL_SETTINGS = ("fairseq", "stops_by", "patience", "patience_share", "average", "averages", "dev_beam")
 
 
 @cache
@@ -215,13 +221,14 @@ class Plan:
         """How many a training keeps: those that it averages, when it stops, must still be there."""
         model = self.model
         wait = max(model.patience, math.ceil(model.patience_share * self.updates / self.interval))
-        return model.average + 2 + (wait if model.average_ends == "best" else 0)
+        return model.average + 2 + (wait if model.averages == "best" else 0)
 
     def settings(self) -> dict[str, Any]:
         """For the record of the run: everything that was chosen."""
         return {
             "corpus": self.corpus.name,
             "subset": self.run.subset,
+            "pairs asked for": self.corpus.subsets[self.run.subset].pairs if self.run.subset else None,
             "preparation": self.preparation,
             "source": self.run.source,
             "target": self.run.target,
@@ -233,6 +240,18 @@ class Plan:
             "updates at most": self.updates,
             "interval": self.interval,
             "seed": self.run.seed,
+        }
+
+
+    def scoring(self, testset: str, configs: Path = CONFIGS) -> dict[str, Any]:
+        """For the record of a result: how a test set is made, translated and scored."""
+        made = read_testset(testset, configs)
+        return {
+            "test set": testset,
+            "change": {"name": made.change, **made.settings} if made.change else None,
+            "beam": BEAM,
+            "lenpen": LENPEN,
+            "tokens of BLEU": self.corpus.languages[self.run.target].bleu,
         }
 
 

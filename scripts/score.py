@@ -42,6 +42,7 @@ def main() -> None:
         "length ratios": training["length ratios"],
         "unk shares": training["unk shares"],
         "configuration": plan.settings(),
+        "scoring": plan.scoring(options.test_set, options.configs),
         "text": read_json(options.counts),
         "vocabularies": {path.name.removesuffix(".json"): read_json(path) for path in options.vocabularies},
         "training": training,

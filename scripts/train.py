@@ -33,7 +33,7 @@ from .commands import exit_on_signals, run_logged
 from .devices import Devices, environment_of, find_devices, name_devices, ranks_of
 from .download import checksum
 from .finished import restore_training
-from .history import History, best_of, converged, describe, logged, read_log
+from .history import History, best_of, converged, describe, logged, over_windows, read_log
 from .machine import machine, versions
 from .runs import Plan
 from .slots import take_gpus
@@ -63,7 +63,8 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices, locks: Seque
 
     def end() -> int | None:
         """After how many updates the training is at its end, if it is, and its last checkpoint is written."""
-        updates = converged(history.bleu, history.loss, model.patience, model.patience_share, model.stops_by)
+        bleu, loss = (over_windows(scores, model.window) for scores in (history.bleu, history.loss))
+        updates = converged(bleu, loss, model.patience, model.patience_share, model.stops_by)
         if updates is None and plan.updates in history.bleu:
             updates = plan.updates
         return updates if any(number_of(path.name) == updates for path in output.iterdir()) else None
@@ -134,8 +135,9 @@ def number_the_last(output: Path, updates: int) -> None:
 
 def finish(plan: Plan, output: Path, history: History, updates: int, devices: Devices, arguments: list[str]) -> None:
     """training.json: what the later stages and the result need to know."""
-    best = best_of({key: bleu for key, bleu in history.bleu.items() if key <= updates})
-    end = best if plan.model.average_ends == "best" else updates
+    bleu = over_windows({key: bleu for key, bleu in history.bleu.items() if key <= updates}, plan.model.window)
+    best = best_of(bleu)
+    end = best if plan.model.averages == "best" else updates
     chosen = checkpoints_until(end, [path.name for path in output.iterdir()], plan.model.average)
     if not chosen:
         raise InputError(f"{output} has no checkpoint of update {end}; remove the folder to train again")
@@ -146,7 +148,7 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
         "stopped": "at the limit" if updates == plan.updates else f"by dev {' and '.join(plan.model.stops_by)}",
         "dev bleu": {str(key): history.bleu[key] for key in sorted(history.bleu) if key <= updates},
         "dev loss": {str(key): history.loss[key] for key in sorted(history.loss) if key <= updates},
-        "best dev bleu": {"updates": best, "bleu": history.bleu[best]},
+        "best dev bleu": {"updates": best, "bleu": round(bleu[best], 3)},
         "checkpoints": chosen,
         "batch": {
             "source tokens at most": tokens * times * ranks,
@@ -166,7 +168,7 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
     write_json(output / "training.json", record)
     print(
         f"{plan.run.name}: trained {updates} updates, stopped {record['stopped']}; the best dev BLEU was "
-        f"{history.bleu[best]:.2f}, after {best}",
+        f"{bleu[best]:.2f}, after {best}",
         flush=True,
     )
 

@@ -20,10 +20,10 @@ from bpe_dropout.data.preparation import read_preparation
 from bpe_dropout.lines import read_lines
 from scripts.arguments import common_arguments
 from scripts.devices import Devices, environment_of, one_device
-from scripts.generate import BEAM, LENPEN, SUBSET
+from scripts.generate import SUBSET
 from scripts.machine import machine
 from scripts.paper import Item
-from scripts.runs import Plan
+from scripts.runs import BEAM, LENPEN, Plan
 from scripts.score import score
 from scripts.testsets import TEST, read_testset
 

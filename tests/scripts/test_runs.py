@@ -145,7 +145,7 @@ def test_the_list_names_files_that_are_wrong(with_wrong_files):
 @pytest.mark.parametrize(
     ("kind", "old", "new", "sentence"),
     [
-        ("models/small", "patience: 8", "patience: -1", "patience is a whole number from 0 on, not -1"),
+        ("models/small", "patience: 6", "patience: -1", "patience is a whole number from 0 on, not -1"),
         (
             "models/small",
             "patience_share: 0.0",
@@ -158,9 +158,9 @@ def test_the_list_names_files_that_are_wrong(with_wrong_files):
         ("models/small", "stops_by: [bleu]", "stops_by: [ter]", "stops_by is one of bleu, loss, not 'ter'"),
         (
             "models/small",
-            "average_ends: best",
-            "average_ends: first",
-            "average_ends is one of latest, best, not 'first'",
+            "averages: best",
+            "averages: first",
+            "averages is one of latest, best, not 'first'",
         ),
     ],
 )
