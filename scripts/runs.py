@@ -242,7 +242,6 @@ class Plan:
             "seed": self.run.seed,
         }
 
-
     def scoring(self, testset: str, configs: Path = CONFIGS) -> dict[str, Any]:
         """For the record of a result: how a test set is made, translated and scored."""
         made = read_testset(testset, configs)

@@ -1,8 +1,9 @@
-"""Translating with several segmentations of the source: beyond the paper, which leaves it for later (section 7).
+"""Translating with several segmentations of the source: beyond the paper, which leaves it for later (section 4.6).
 
 The test set, as it is and misspelled, is translated from the K most probable segmentations of each sentence, for K = 1
 (plain BPE), 4 and 16: the translation with the best score is taken, or the next token's probabilities are averaged.
-BLEU, chrF, and the seconds that it takes, finding the segmentations included.
+BLEU, with a paired bootstrap against plain BPE, chrF, and the seconds that it takes, finding the segmentations
+included: of a GPU, or CPU time, which changes little with what else a machine does.
 python -m experiments.analysis.several RUN --folder DATA --checkpoint FILE --references FILE --output FILE
 """
 
@@ -19,12 +20,13 @@ from bpe_dropout.data.folder import DataFolder
 from bpe_dropout.data.preparation import read_preparation
 from bpe_dropout.lines import read_lines
 from scripts.arguments import common_arguments
+from scripts.compare import compare
 from scripts.devices import Devices, environment_of, one_device
 from scripts.generate import SUBSET
 from scripts.machine import machine
 from scripts.paper import Item
 from scripts.runs import BEAM, LENPEN, Plan
-from scripts.score import score
+from scripts.score import bleu_of, score
 from scripts.testsets import TEST, read_testset
 
 from .document import Cell, ReportPart, Row, Table
@@ -53,6 +55,7 @@ TITLES = {
     "4 averaged": "K = 4, averaged",
     "16 averaged": "K = 16, averaged",
 }
+WARMING = 50  # sentences that are translated before the clock starts
 MORE = 8  # times the tokens at once on a CPU, which has the room: 16 readings of a sentence make small batches
 Translate = Callable[[list[str], int, "Combine"], list[str]]
 
@@ -61,24 +64,41 @@ def main() -> None:
     references = {"type": Path, "required": True, "metavar": "FILE", "help": "the untokenized test text"}
     plan, options = begin("several", __doc__, (("--references", references),))
     p = sides_of(plan, options.folder)["src"].p
-    translate = load(plan, options.folder, options.checkpoint, p, one_device())
+    devices = one_device()
+    translate = load(plan, options.folder, options.checkpoint, p, devices)
     source = DataFolder(options.folder, plan.run.source, plan.run.target).text(SUBSET, plan.run.source)
     lines, wanted = read_lines(source, "text"), read_lines(options.references, "text")
-    found = measure(plan, lines, wanted, translate, options.configs)
+    clock = time.perf_counter if devices.gpus else time.process_time
+    found = measure(plan, lines, wanted, translate, options.configs, clock)
     record("several", plan, options, {"p": p, "beam": BEAM, "lenpen": LENPEN, **found, "machine": machine()})
 
 
-def measure(plan: Plan, lines: list[str], references: list[str], translate: Translate, configs: Path) -> dict[str, Any]:
+def measure(
+    plan: Plan,
+    lines: list[str],
+    references: list[str],
+    translate: Translate,
+    configs: Path,
+    clock: Callable[[], float] = time.process_time,
+) -> dict[str, Any]:
     """`translate` takes lines of words, how many segmentations, and what is made of them."""
     found: dict[str, Any] = {}
+    texts: dict[tuple[str, str], list[str]] = {}
+    translate(lines[:WARMING], 1, "score")
     for name, (way, (count, combine)) in itertools.product(TESTSETS, WAYS.items()):
         changed, _ = read_testset(name, configs).apply(lines)
-        begin = time.perf_counter()
-        texts = translate(changed, count, combine)
-        seconds = time.perf_counter() - begin
-        scores = score(plan, texts, references)
-        found.setdefault(name, {})[way] = {**scores, "seconds": round(seconds, 2)}
-        told = f"BLEU {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}, {seconds:.0f} s"
+        begin = clock()
+        texts[name, way] = translate(changed, count, combine)
+        seconds = clock() - begin
+        one = {**score(plan, texts[name, way], references), "seconds": round(seconds, 2)}
+        found.setdefault(name, {})[way] = one
+        told = f"BLEU {one['bleu']:.2f}, chrF {one['chrf']:.2f}, {seconds:.0f} s"
+        if way != PLAIN:
+            both = {each: texts[name, each] for each in (PLAIN, way)}
+            scores = {each: found[name][each]["bleu"] for each in both}
+            (pair,) = compare(both, references, bleu_of(plan), scores)["pairs"]
+            one["against plain"] = {key: pair[key] for key in ("difference", "p", "significant")}
+            told += f", {pair['difference']:+.2f} against plain BPE (p = {pair['p']:.3f})"
         print(f"{plan.run.name}, {name}: {TITLES[way]}: {told}", flush=True)
     return found
 
@@ -109,14 +129,15 @@ def load(plan: Plan, folder: Path, checkpoint: Path, p: float, devices: Devices)
 
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
-    """A row for each system and test set that was measured."""
+    """A row for each system and test set that was measured, on so many seeds."""
     part = ReportPart(item.name, item.title, item.section, item.text.strip(), is_study=item.is_study)
     rows: list[Row] = []
     for row, _, runs in item.cells(configs):
         found = [results.get(run.name, "several") for run in runs]
         there = [one for one in found if one is not None]
         for testset in TESTSETS if there else ():
-            title = f"{system_title(runs[0], configs)}, {read_testset(testset, configs).title}"
+            seeds = f" ({len(there)} of {len(found)} seeds)" if len(there) < len(found) else ""
+            title = f"{system_title(runs[0], configs)}, {read_testset(testset, configs).title}{seeds}"
             rows.append(Row([Cell(title), *cells_of([one[testset] for one in there])], row.title))
         if len(there) < len(found):
             part.fill = f"make fill-{item.name}"
@@ -129,13 +150,18 @@ def cells_of(measured: list[dict[str, Any]]) -> list[Cell]:
     """BLEU, its mean over seeds; chrF; and how many times as long it takes as plain BPE."""
     numbers = ("bleu", "chrf", "seconds")
     means = {way: {number: fmean(one[way][number] for one in measured) for number in numbers} for way in WAYS}
-    best = max(mean["bleu"] for mean in means.values())
     cells = []
     for way, mean in means.items():
         times = mean["seconds"] / means[PLAIN]["seconds"]
         more = f"chrF {mean['chrf']:.2f}" + (f", {times:.1f} times as long" if way != PLAIN else "")
-        cells.append(Cell(f"{mean['bleu']:.2f}", mean["bleu"], more, best=mean["bleu"] == best))
+        cells.append(Cell(f"{mean['bleu']:.2f}", mean["bleu"], more, best=is_better([one[way] for one in measured])))
     return cells
+
+
+def is_better(of_seeds: list[dict[str, Any]]) -> bool:
+    """Whether a way is significantly better than plain BPE for each seed."""
+    pairs = [one.get("against plain") for one in of_seeds]
+    return all(pair and pair["significant"] and pair["difference"] > 0 for pair in pairs)
 
 
 if __name__ == "__main__":

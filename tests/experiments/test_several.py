@@ -20,6 +20,7 @@ def test_all_ways_on_both_test_sets():
         return references if count == 16 else ["ein mann mit hut ."] * 40
 
     found = measure(plan_run(Run.parse(RUN.format(1))), lines, references, translate, CONFIGS)
+    assert asked.pop(0) == (1, "score", True), "before the clock starts"
     expected = [(1, "score"), (4, "score"), (16, "score"), (4, "average"), (16, "average")]
     assert asked == [(*way, True) for way in expected] + [(*way, False) for way in expected]
     assert list(found) == list(TESTSETS)
@@ -27,6 +28,11 @@ def test_all_ways_on_both_test_sets():
         assert list(found[testset]) == list(WAYS)
         assert round(found[testset]["16 averaged"]["bleu"]) == round(found[testset]["16 by score"]["bleu"]) == 100
         assert found[testset]["1"]["bleu"] < 50
+        against = {way: one.get("against plain") for way, one in found[testset].items()}
+        assert against["1"] is None
+        assert (against["4 by score"]["difference"], against["4 by score"]["significant"]) == (0, False)
+        assert against["16 averaged"]["difference"] > 50
+        assert against["16 averaged"]["significant"]
         assert found[testset]["1"]["bleu signature"].startswith("nrefs:1|case:lc")
 
 
@@ -35,14 +41,16 @@ def test_the_table_has_what_was_measured(results):
     assert not part.blocks
     assert part.fill == "make fill-study-several"
     for seed, more in ((1, 0.0), (3, 1.0)):
-        ways = {way: {"bleu": 30 + number + more, "chrf": 50 + more, "seconds": 2.0 * (number + 1)}
+        # The last is better for both seeds, the one before it for one of them.
+        ways = {way: {"bleu": 30 + number + more, "chrf": 50 + more, "seconds": 2.0 * (number + 1),
+                      "against plain": {"difference": number, "significant": number + more > 3}}
                 for number, way in enumerate(WAYS)}  # fmt: skip
         lower = {way: {**one, "bleu": one["bleu"] - 10} for way, one in ways.items()}
         results.add(RUN.format(seed), "several", test=ways, misspelled=lower)
     (table,) = build(ITEM, Results(results.folder), CONFIGS, []).tables  # read anew
     assert [(row.group, row.cells[0].text) for row in table.rows] == [
-        ("En-De", "BPE-dropout, original"),
-        ("En-De", "BPE-dropout, misspelled"),
+        ("En-De", "BPE-dropout, original (2 of 3 seeds)"),
+        ("En-De", "BPE-dropout, misspelled (2 of 3 seeds)"),
     ]
     first, *_, last = table.rows[0].cells[1:]
     assert first.plain == "30.50 (chrF 50.50)"
