@@ -2,16 +2,15 @@
 
 For any method but BPE-dropout itself. `Lists` collects them; `BoundedSampler` draws whole epochs in bounded memory.
 `Corpus.distribution_sampler` keeps all segmentations of all words, which is too much where most words occur only once
-(unsegmented Japanese, whole sentences). Here the lists of frequent words are kept as far as the memory allows; all
-others are made and drawn from once per occurrence, and not kept. What is drawn is the same either way: it depends on
-(seed, epoch, side, sentence, position) and the distribution alone.
+(unsegmented Japanese, whole sentences). Here the lists of frequent words, or of the first sentences, are kept as far as
+the memory allows; all others are made and drawn from once per occurrence, and not kept. What is drawn is the same
+either way: it depends on (seed, epoch, side, sentence, position) and the distribution alone.
 """
 
 from __future__ import annotations
 
-import itertools
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -86,38 +85,48 @@ class BoundedSampler:
         eos: int | None = None,
         memory: int,
         threads: int = 1,
+        progress: Progress | None = None,
     ) -> None:
+        """`progress(done, all)` counts what is listed."""
         self._corpus, self._outcomes, self._unit, self._eos = corpus, outcomes, unit, eos
         self._threads = max(1, check_number("the number of threads", threads, 1025))
         self._kept = Lists()
         self._units: NDArray[np.uint32] | None = None  # in the place of the corpus's words
+        self._same: Sampler | None = None  # of all epochs, where all lists are kept
         if unit == "sentence":
-            self._single = np.arange(len(corpus), dtype=np.int64)
+            kept = self._keep(range(len(corpus)), self._sentence, memory, progress)
+            self._single = np.arange(kept, len(corpus), dtype=np.int64)
             return
+        counts = corpus.counts.astype(np.int64)
+        order = np.argsort(-counts, kind="stable")
+        often = order[counts[order] > 1]  # the most frequent first; of a word that occurs once, nothing is kept
+        kept = self._keep(often.tolist(), corpus.type, memory, progress)
         not_kept = np.uint32(2**32 - 1)
-        numbers = np.full(len(corpus.counts), not_kept)
-        for kept, number in enumerate(self._frequent(memory)):
-            numbers[number] = kept
+        numbers = np.full(len(counts), not_kept)
+        numbers[often[:kept]] = np.arange(kept)
         self._units = numbers[corpus.words]
         self._single = np.flatnonzero(self._units == not_kept)
         self._units[self._single] = np.arange(len(self._kept), len(self._kept) + len(self._single), dtype=np.uint32)
 
-    def _frequent(self, memory: int) -> Iterator[int]:
-        """Keeps the lists of the most frequent words, of those that occur at least twice, and gives their numbers."""
-        counts = self._corpus.counts.astype(np.int64)
-        order = np.argsort(-counts, kind="stable")
-        frequent = iter(order[counts[order] > 1].tolist())
+    def _keep(self, numbers: Sequence[int], text: Callable[[int], str], memory: int, progress: Progress | None) -> int:
+        """Keeps the lists of these units, from the first on, as far as the memory allows; returns of how many."""
         with ThreadPoolExecutor(self._threads) as pool:
-            while chunk := list(itertools.islice(frequent, _CHUNK)):
-                listed = pool.map(self._outcomes, map(self._corpus.type, chunk))
-                for number, (ids, probabilities) in zip(chunk, listed, strict=True):
+            for begin in range(0, len(numbers), _CHUNK):
+                for ids, probabilities in pool.map(self._outcomes, map(text, numbers[begin : begin + _CHUNK])):
                     if self._kept.memory > memory:
-                        return
+                        return len(self._kept)
                     self._kept.add(ids, cumulate(probabilities))
-                    yield number
+                if progress:
+                    progress(len(self._kept), len(numbers))
+        return len(self._kept)
+
+    def _sentence(self, number: int) -> str:
+        return " ".join(self._corpus.sentence(number))
 
     def epoch(self, *, seed: int, epoch: int, side: int = 0, progress: Progress | None = None) -> Sampler:
         """The sampler of one epoch; call it with the same numbers. `progress(done, all)` counts what is drawn."""
+        if self._same is not None:
+            return self._same
         lists = self._kept.copy()
         with ThreadPoolExecutor(self._threads) as pool:
             # A few chunks per thread at a time, to keep the memory low.
@@ -133,14 +142,17 @@ class BoundedSampler:
                     progress(min(begin + step, len(self._single)), len(self._single))
         ends = None if self._units is None else self._corpus.sentence_ends
         after = [] if self._eos is None else [self._eos]
-        return list_sampler(self._units, ends, len(self._corpus), *lists.arrays(), [], after)
+        made = list_sampler(self._units, ends, len(self._corpus), *lists.arrays(), [], after)
+        if not len(self._single):
+            self._same, self._kept = made, Lists()
+        return made
 
     def _draw(self, single: NDArray[np.int64], seed: int, epoch: int, side: int) -> list[Sequence[int]]:
         if self._unit == "sentence":
-            texts = (" ".join(self._corpus.sentence(number)) for number in single.tolist())
+            texts = map(self._sentence, single.tolist())
             sentences, positions = single, np.zeros_like(single)
         else:
-            texts = (self._corpus.type(number) for number in self._corpus.words[single].tolist())
+            texts = map(self._corpus.type, self._corpus.words[single].tolist())
             ends = self._corpus.sentence_ends
             sentences = np.searchsorted(ends, single.astype(np.uint64), side="right") - 1
             positions = single - ends[sentences].astype(np.int64)

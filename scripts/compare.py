@@ -54,6 +54,12 @@ def main() -> None:
     for run, result in zip(runs, options.results, strict=True):
         texts[run.name], references = read_both(translations_of(result), options.references)
         scores[run.name] = read_json(result)["bleu"]
+        found = bleu_of(plan).corpus_score(texts[run.name], [references]).score
+        if abs(found - scores[run.name]) > EQUAL:
+            raise InputError(
+                f"{translations_of(result)} has a BLEU of {found:.2f}, and {result} says {scores[run.name]:.2f}: they "
+                f"are not of the same translations. Remove both, and `make {run.name}`"
+            )
     head = {"group": runs[0].group, "test set": options.test_set, "bleu": scores}
     comparison = {**head, **compare(texts, references, bleu_of(plan), scores)}
     write_json(options.output, comparison)

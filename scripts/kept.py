@@ -6,8 +6,9 @@
     MEASURE/RUN.json                   measurements
 
 `make study` and `make fill-NAME` do what is missing there: a run that was finished on another machine is not trained
-again, and what is still to be trained is compared with its translations. A result counts as long as its run has the
-settings that it had then; to have one made again, remove its file.
+again, and what is still to be trained is compared with its translations. A result counts as long as its run and its
+test set have the settings that they had then, for what is left to do as for the report; to have one made again, remove
+its file.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from typing import Any
 
 from bpe_dropout.files import whole
 
-from .runs import Group, Run, Target, plan_run
+from .measures import MEASURES
+from .runs import AT_THE_LIMIT, Group, Plan, Run, Target, plan_run
 from .stage import read_json
 from .testsets import TEST, place
 
@@ -74,11 +76,34 @@ def products(target: Target) -> dict[Path, Path]:
     return made
 
 
-def keep_results(target: Target) -> None:
-    """Copies what is not kept yet, or has changed."""
+def records(target: Target) -> dict[Path, tuple[str, Run]]:
+    """Its products that are of one run, by the test set or the measurement that they are of."""
+    made = {result_of(run, group.testset): (group.testset, run) for group in target.groups for run in group.runs}
+    return made | {measured_of(measure, run): (measure, run) for measure, run in target.measures}
+
+
+def is_current(content: Any, plan: Plan, record: str, configs: Path) -> bool:
+    """Whether a result on a test set, or a measurement, is one of the settings that its run has now. More updates would
+    have changed nothing, if it did not stop at the limit."""
+    if not isinstance(content, dict):
+        return False
+    then, now = content.get("configuration", {}), plan.settings()
+    if content.get("training", {}).get("stopped") != AT_THE_LIMIT:
+        now["updates at most"] = then.get("updates at most")
+    scoring = None if record in MEASURES else plan.scoring(record, configs)
+    return bool(json.loads(json.dumps([now, scoring])) == [then, content.get("scoring")])
+
+
+def keep_results(target: Target, configs: Path) -> None:
+    """Copies what is not kept yet, or has changed; not what an earlier call has left here, of other settings."""
+    of = records(target)
     for made, kept in products(target).items():
         if not made.is_file():
             continue
+        if made in of:
+            record, run = of[made]
+            if not is_current(read_json(made), plan_run(run, configs), record, configs):
+                continue
         copies = {made: kept}
         if made.name == "result.json":
             copies = {translations_of(made): translations_of(kept), **copies}
@@ -94,24 +119,22 @@ def finished(target: Target, directory: Path, configs: Path) -> list[Path]:
     the text is still the same."""
     if not target.fills:
         return []
-    settings: dict[Run, dict[str, Any]] = {
-        run: json.loads(json.dumps(plan_run(run, configs).settings())) for run in target.runs_and_measured
-    }
-    kept = products(target)
+    plans = {run: plan_run(run, configs) for run in target.runs_and_measured}
+    kept, of = products(target), records(target)
 
     @cache
     def read(made: Path) -> dict[str, Any]:
         return read_kept(directory / kept[made]) or {}
 
-    def is_current(made: Path, run: Run) -> bool:
-        return settings[run] == read(made).get("configuration")
+    @cache
+    def is_there(made: Path) -> bool:
+        record, run = of[made]
+        return is_current(read(made), plans[run], record, configs)
 
-    found = [measured for measure, run in target.measures if is_current(measured := measured_of(measure, run), run)]
+    found = [made for made in of if is_there(made)]
     for group in target.groups:
         results = {run.name: result_of(run, group.testset) for run in group.runs}
-        current = [results[run.name] for run in group.runs if is_current(results[run.name], run)]
-        found += current
-        if len(current) == len(results) > 1:
+        if len(results) > 1 and all(map(is_there, results.values())):
             scores = {name: read(result)["bleu"] for name, result in results.items()}
             found += [comparison_of(group)] if read(comparison_of(group)).get("bleu") == scores else []
     return [path for path in dict.fromkeys(found) if not (directory / path).exists()]

@@ -92,6 +92,7 @@ class Claim:
     within: Annotated[float, Range(0)] = 0.0
     rows: Positive | None = None  # so many of the rows are enough
     where: str = ""  # the group of the rows that it is of; all, if none is named
+    is_ours: bool = False  # the paper does not say it: a question that the study asks beside the paper's
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ from .kept import (
     keep_results,
     measured_of,
     products,
+    records,
     result_of,
 )
 from .measures import MEASURES, check_measure
@@ -131,8 +132,8 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
         if is_slurm(options.profile):
             wait_for_jobs(Path().resolve())
         if goals(target, done):
-            code = run_quietly(command, lock, after_step=partial(keep_results, target))
-    keep_results(target)
+            code = run_quietly(command, lock, after_step=partial(keep_results, target, options.configs))
+    keep_results(target, options.configs)
     if shown := show_results(target, options.configs):
         print("\n" + shown)
     for measure, run in target.measures:
@@ -152,9 +153,7 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
 def runs_left(target: Target, done: Collection[Path]) -> list[Run]:
     """The runs of which something is still to be made: those that have no result yet, then those that only lack a
     measurement, for which a model that was trained on another machine is trained again."""
-    made = [(result_of(run, group.testset), run) for group in target.groups for run in group.runs]
-    made += [(measured_of(measure, run), run) for measure, run in target.measures]
-    waiting = {run for path, run in made if path not in done}
+    waiting = {run for path, (_, run) in records(target).items() if path not in done}
     left = [run for run in target.runs_and_measured if run in waiting]
     return sorted(left, key=lambda run: result_of(run) in done)
 

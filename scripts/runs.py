@@ -64,6 +64,7 @@ class MethodSettings:
 
 
 BEAM, LENPEN = 4, 0.6  # the paper's; scripts/generate.py says of which formula
+AT_THE_LIMIT = "at the limit"  # of updates: how a training stopped
 OnDev = Literal["bleu", "loss"]  # measured on the dev set at each checkpoint
 
 

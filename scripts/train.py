@@ -35,7 +35,7 @@ from .download import checksum
 from .finished import restore_training
 from .history import History, best_of, converged, describe, logged, over_windows, read_log
 from .machine import machine, versions
-from .runs import Plan
+from .runs import AT_THE_LIMIT, Plan
 from .slots import take_gpus
 from .stage import Reporter, Stage, plan_of, read_json, write_json
 
@@ -145,7 +145,7 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
     record = {
         "run": plan.run.name,
         "updates": updates,
-        "stopped": "at the limit" if updates == plan.updates else f"by dev {' and '.join(plan.model.stops_by)}",
+        "stopped": AT_THE_LIMIT if updates == plan.updates else f"by dev {' and '.join(plan.model.stops_by)}",
         "dev bleu": {str(key): history.bleu[key] for key in sorted(history.bleu) if key <= updates},
         "dev loss": {str(key): history.loss[key] for key in sorted(history.loss) if key <= updates},
         "best dev bleu": {"updates": best, "bleu": round(bleu[best], 3)},

@@ -271,7 +271,10 @@ class UnigramText(Text):
 
     def _sampler(self, outcomes: Callable[[str], Outcomes], unit: Any) -> BoundedSampler:
         eos, memory, threads = self.dictionary.eos, self._memory, self._threads
-        return BoundedSampler(self.corpus, outcomes, unit=unit, eos=eos, memory=memory, threads=threads)
+        progress = log_progress(f"listing {self.path.name}", f"{unit}s")
+        return BoundedSampler(
+            self.corpus, outcomes, unit=unit, eos=eos, memory=memory, threads=threads, progress=progress
+        )
 
 
 METHOD = Unigram()

@@ -13,6 +13,7 @@ index.html, which holds everything; the study's main table goes to README.md of 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from bpe_dropout import InputError
@@ -44,7 +45,7 @@ def main() -> None:
     own = options.runs or any(os.environ.get(name) for name in CHOICE)  # other than what is published
     output = options.output or folder / ("report-own" if own else "report")
     items = read_items(options.configs)
-    results = Results(options.results)
+    results = Results(options.results, options.configs)
     check_runs(options.runs, results)
     if options.name == "report":
         shown_items = [item for item in items.values() if not (options.runs and item.is_study)]
@@ -57,6 +58,7 @@ def main() -> None:
         if output == folder / "report":
             write_between_marks(ROOT / "README.md", {"study": read_table(output, SHOWN)})
         print(f"written to {shown(output)}: index.html, README.md, tables and figures")
+        tell_left_out(results)
         return
     if options.name not in items:
         raise InputError(f"there is no {options.name}; there are {', '.join(items)}, and report for all of them")
@@ -64,6 +66,12 @@ def main() -> None:
     write_part(part, output)
     print(markdown.render(part, shown(output / "figures")))
     print(f"written to {shown(output / 'tables')} and {shown(output / 'figures')}")
+    tell_left_out(results)
+
+
+def tell_left_out(results: Results) -> None:
+    if left_out := [shown(path) for path in results.left_out]:
+        print(f"left out, since the settings have changed: {', '.join(left_out)}; run them again", file=sys.stderr)
 
 
 def shown(path: Path) -> str:

@@ -13,14 +13,18 @@ close     the first column is at most `at` times the second, in every row
 about     the column is within `within` of `at`, in every row
 
 A claim is `reproduced`, `not reproduced` or `undecided`, by one rule. A difference of BLEU between two systems counts
-as found if it is significant for each seed (paired bootstrap, p < 0.05), and the seeds agree in its sign. A difference
-of anything else, and a difference between differences, for which there is no test, counts as found if the seeds agree;
-for differences between differences there must be three seeds. Where what a claim says is not found, and neither is its
-opposite, it is undecided; where a run is missing, too.
+as found if it is significant for each seed (paired bootstrap, p < 0.05), and the seeds agree in its sign. One row is
+enough to speak against a claim of several, so there p must be below 0.05 divided by their number. Other numbers of
+trained models have no such test: which of two systems has more is decided by a sign test over all rows and seeds, and a
+difference between differences counts as found if three seeds agree. Numbers of a text alone are exact. Where what a
+claim says is not found, and neither is its opposite, it is undecided; where a run or a comparison is missing, too.
+
+A bootstrap knows the noise of a test set, and not that of training: what one seed alone decides is marked.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -30,13 +34,20 @@ from bpe_dropout import InputError
 from scripts.paper import Claim
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced", "undecided", "not run"
+ANSWERS = {REPRODUCED: "yes", NOT_REPRODUCED: "no"}  # to questions of our own
 SEEDS = 3  # that agree, where there is no test
+LEVEL = 0.05  # of a sign test, as of a bootstrap (scripts/compare.py)
+ONE_SEED = "one seed"
 
 Numbers = dict[tuple[int, str], float]
 
 
 class Missing(Exception):
     """A number that a check needs was not run."""
+
+
+class NotCompared(Exception):
+    """Two runs are there, and the bootstrap that would compare them is not."""
 
 
 class Figures(Protocol):
@@ -50,8 +61,9 @@ class Figures(Protocol):
     def seeds(self) -> Sequence[int]:
         """Of its runs."""
 
-    def column(self, name: str, group: str = "") -> dict[int, float]:
-        """A column by its rows, of all or of a group of them, all of which must have been run."""
+    def column(self, name: str, group: str = "", beside: Sequence[str] = ()) -> dict[int, float]:
+        """A column by its rows, of all or of a group of them, all of which must have been run. Means are over the seeds
+        that the columns beside it have, too."""
 
     def runs(self, claim: Claim) -> tuple[int, int]:
         """How many of the runs that a claim is of there are, and how many there would be."""
@@ -59,18 +71,27 @@ class Figures(Protocol):
     def of_seed(self, seed: int) -> Figures:
         """The same with the numbers of one seed."""
 
-    def sign(self, first: tuple[int, str], second: tuple[int, str]) -> int:
+    def sign(self, first: tuple[int, str], second: tuple[int, str], level: float = LEVEL) -> int:
         """1 if the first of two cells is found to be higher than the second, -1 if lower, 0 if neither."""
+
+    def differences(self, first: tuple[int, str], second: tuple[int, str]) -> list[float]:
+        """How far the first of two cells is above the second, for each seed."""
+
+    def fewest_seeds(self, claim: Claim) -> int:
+        """Of the cells that a claim is of; 0 if they are of a text alone, which has none."""
+
+    def has_test(self, claim: Claim) -> bool:
+        """Whether a bootstrap compares the cells of a claim, or none is needed."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     text: str
-    why: str = ""
+    why: str = ""  # it is undecided; or what it rests on
 
 
 def check(claim: Claim, figures: Figures) -> Verdict:
-    """Whether a claim is reproduced, and if that is undecided, why."""
+    """Whether a claim is reproduced; if that is undecided, why, and else, whether by one seed."""
     if claim.check not in CHECKS:
         raise InputError(f"there is no check {claim.check}; there are {', '.join(CHECKS)}")
     tried = CHECKS[claim.check]
@@ -89,7 +110,11 @@ def check(claim: Claim, figures: Figures) -> Verdict:
                 found, why = 0, "one seed, and there is no test for it" if len(each) == 1 else "too few seeds"
     except Missing:
         return Verdict(NOT_RUN)
-    return Verdict(UNDECIDED, why) if not found else Verdict(REPRODUCED if found > 0 else NOT_REPRODUCED)
+    except NotCompared:
+        return Verdict(UNDECIDED, "not compared")
+    if not found:
+        return Verdict(UNDECIDED, why)
+    return Verdict(REPRODUCED if found > 0 else NOT_REPRODUCED, ONE_SEED if figures.fewest_seeds(claim) == 1 else "")
 
 
 def describe(claim: Claim, figures: Figures, decimals: int = 2) -> str:
@@ -102,13 +127,18 @@ def describe(claim: Claim, figures: Figures, decimals: int = 2) -> str:
 
 def together(claim: Claim, figures: Figures, least: int = 1) -> list[tuple[int, list[float]]]:
     """The rows that all columns of a claim have, with their numbers, from the first to the last."""
-    columns = [figures.column(name, claim.where) for name in claim.of]
+    columns = [figures.column(name, claim.where, claim.of) for name in claim.of]
     rows = sorted(set.intersection(*(set(one) for one in columns)))
-    if claim.check == "higher" and claim.at is not None:
-        rows = [row for row in rows if (figures.places[row] or 0) <= claim.at]
+    rows = [row for row in rows if is_about(claim, claim.where, figures.places[row])]
     if len(rows) < least:
         raise Missing
     return [(row, [one[row] for one in columns]) for row in rows]
+
+
+def is_about(claim: Claim, group: str, place: float | None) -> bool:
+    """Whether a claim is of a row."""
+    in_reach = claim.check != "higher" or claim.at is None or (place or 0) <= claim.at
+    return claim.where in ("", group) and in_reach
 
 
 def span(values: Sequence[float], decimals: int, sign: str = "+") -> str:
@@ -124,13 +154,25 @@ def span(values: Sequence[float], decimals: int, sign: str = "+") -> str:
 
 
 def higher(claim: Claim, figures: Figures) -> int:
-    first, second = claim.of
-    rows = [row for row, _ in together(claim, figures, claim.rows or 1)]
-    signs = [figures.sign((row, first), (row, second)) for row in rows]
-    needed = claim.rows or len(rows)
-    if sum(sign > 0 for sign in signs) >= needed:
+    pairs = [((row, claim.of[0]), (row, claim.of[1])) for row, _ in together(claim, figures, claim.rows or 1)]
+    if not figures.has_test(claim):
+        return sign_test([one for pair in pairs for one in figures.differences(*pair)])
+    needed = claim.rows or len(pairs)
+    if sum(figures.sign(*pair) > 0 for pair in pairs) >= needed:
         return 1
-    return -1 if sum(sign >= 0 for sign in signs) < needed else 0
+    return -1 if sum(figures.sign(*pair, LEVEL / len(pairs)) >= 0 for pair in pairs) < needed else 0
+
+
+def sign_test(differences: Sequence[float]) -> int:
+    """The sign that most differences have, if chance alone would seldom make so many of one sign; else 0.
+
+    >>> sign_test([0.1] * 10 + [-0.1] * 2), sign_test([-0.1] * 12), sign_test([0.1] * 9 + [-0.1] * 3), sign_test([1.0])
+    (1, -1, 0, 0)
+    """
+    above, below = sum(one > 0 for one in differences), sum(one < 0 for one in differences)
+    count, fewer = above + below, min(above, below)
+    p = 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count
+    return ((above > below) - (above < below)) if p < LEVEL else 0
 
 
 def describe_higher(claim: Claim, figures: Figures, decimals: int) -> str:
@@ -157,8 +199,10 @@ def peak(claim: Claim, figures: Figures) -> int:
     if claim.at not in rows or len(rows) < 2:
         raise Missing
     best = rows.pop(claim.at)
-    signs = [figures.sign((best, name), (row, name)) for row in rows.values()]
-    return -1 if min(signs) < 0 else min(signs)
+    pairs = [((best, name), (row, name)) for row in rows.values()]
+    if any(figures.sign(*pair, LEVEL / len(pairs)) < 0 for pair in pairs):
+        return -1
+    return min(max(figures.sign(*pair), 0) for pair in pairs)
 
 
 def describe_peak(claim: Claim, figures: Figures, decimals: int) -> str:

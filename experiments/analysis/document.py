@@ -72,13 +72,14 @@ class Drawing:
 
 @dataclass
 class Finding:
-    """A claim of the paper, and whether it is reproduced."""
+    """A claim of the paper, and whether it is reproduced; or a question of our own, and its answer."""
 
     name: str
     text: str
     verdict: str  # reproduced, not reproduced, undecided, not run
-    why: str = ""  # it is undecided
+    why: str = ""  # it is undecided, or what it rests on
     numbers: str = ""  # that it is about
+    is_ours: bool = False  # not a claim of the paper, but a question of the study's own
 
 
 @dataclass

@@ -13,7 +13,7 @@ Runs of one's own are put into rows by what the item says:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -21,7 +21,7 @@ from typing import Any
 
 from scripts.measures import MEASURES
 from scripts.paper import Agreement, Claim, Item
-from scripts.runs import Run, plan_run
+from scripts.runs import AT_THE_LIMIT, Run, plan_run
 from scripts.testsets import TEST, read_testset
 
 from . import claims
@@ -62,6 +62,11 @@ class Entry:
     def value(self) -> float | None:
         """The mean over seeds."""
         return fmean(self.there) if self.there else None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is of a text alone: no training is in it."""
+        return self.record in MEASURES and not MEASURES[self.record].model
 
     @property
     def by_seed(self) -> dict[int, tuple[str, float]]:
@@ -127,6 +132,7 @@ def measured_runs(item: Item, results: Results, configs: Path, own: list[str]) -
 def add_grid(part: ReportPart, item: Item, grid: Grid, results: Results, is_own: bool = False) -> None:
     notes = divide_by_smallest(grid, results, is_own) if item.over == "smallest" else []
     notes += mark_best(grid, results) if not item.measure and item.number == "bleu" and not item.plot else []
+    notes += [*at_the_limit(grid.entries, results), *other_models(grid.entries, results)]
     if item.plot and grid.is_filled:
         part.blocks.append(Drawing(item.name, item.title, draw_lines(item, grid)))
     name = f"{item.name}-values" if item.plot else item.name
@@ -142,8 +148,13 @@ def find_claims(item: Item, grid: Grid, results: Results) -> list[Finding]:
     for claim in item.claims:
         verdict = claims.check(claim, figures)
         numbers = claims.describe(claim, replace(figures, is_partial=True), item.decimals)
-        found.append(Finding(claim.name, claim.text, verdict.text, verdict.why, numbers))
+        found.append(finding_of(claim, verdict, numbers))
     return found
+
+
+def finding_of(claim: Claim, verdict: claims.Verdict, numbers: str = "") -> Finding:
+    text = claims.ANSWERS.get(verdict.text, verdict.text) if claim.is_ours else verdict.text
+    return Finding(claim.name, claim.text, text, verdict.why, numbers, claim.is_ours)
 
 
 def paper_numbers(item: Item, name: str, results: Results, configs: Path) -> str:
@@ -174,14 +185,20 @@ class GridFigures:
     def of_seed(self, seed: int) -> GridFigures:
         return replace(self, seed=seed)
 
-    def number(self, entry: Entry) -> float | None:
+    def number(self, entry: Entry, beside: Sequence[Entry]) -> float | None:
         if self.is_paper:
             return entry.paper
-        return entry.value if self.seed is None else entry.by_seed.get(self.seed, ("", None))[1]
+        values = {seed: entry.by_seed[seed][1] for seed in common_seeds([entry, *beside])}
+        if self.seed is not None:
+            return values.get(self.seed)
+        return fmean(values.values()) if values else None
 
-    def column(self, name: str, group: str = "") -> dict[int, float]:
-        lines = self.lines(name)
-        found = {row: self.number(line.entries[name]) for row, line in lines if group in ("", line.group)}
+    def column(self, name: str, group: str = "", beside: Sequence[str] = ()) -> dict[int, float]:
+        found = {}
+        for row, line in self.lines(name):
+            others = [line.entries[other] for other in beside if other in line.entries]
+            if group in ("", line.group):
+                found[row] = self.number(line.entries[name], others)
         there = {row: value for row, value in found.items() if value is not None}
         if not there or (len(there) < len(found) and not self.is_partial):
             raise claims.Missing
@@ -190,26 +207,50 @@ class GridFigures:
     def lines(self, name: str) -> list[tuple[int, Line]]:
         return [(row, line) for row, line in enumerate(self.grid.lines) if name in line.entries]
 
-    def runs(self, claim: Claim) -> tuple[int, int]:
+    def entries(self, claim: Claim) -> list[Entry]:
+        """The cells that a claim is of."""
         lines = [(line, name) for name in claim.of for _, line in self.lines(name)]
-        entries = [line.entries[name] for line, name in lines if claim.where in ("", line.group)]
+        return [line.entries[name] for line, name in lines if claims.is_about(claim, line.group, line.at)]
+
+    def runs(self, claim: Claim) -> tuple[int, int]:
+        entries = self.entries(claim)
         return sum(len(entry.there) for entry in entries), sum(len(entry.runs) for entry in entries)
 
-    def sign(self, first: tuple[int, str], second: tuple[int, str]) -> int:
+    def fewest_seeds(self, claim: Claim) -> int:
+        return min(0 if entry.is_exact else len(entry.runs) for entry in self.entries(claim))
+
+    def has_test(self, claim: Claim) -> bool:
+        return all(entry.is_exact or entry.number == "bleu" for entry in self.entries(claim))
+
+    def sign(self, first: tuple[int, str], second: tuple[int, str], level: float = claims.LEVEL) -> int:
+        return sign_of(*self.both(first, second), self.results, level)
+
+    def differences(self, first: tuple[int, str], second: tuple[int, str]) -> list[float]:
+        one, other = self.both(first, second)
+        return [one.by_seed[seed][1] - other.by_seed[seed][1] for seed in common_seeds([one, other])]
+
+    def both(self, first: tuple[int, str], second: tuple[int, str]) -> tuple[Entry, Entry]:
         one, other = (self.grid.lines[row].entries[name] for row, name in (first, second))
-        return sign_of(one, other, self.results)
+        return one, other
 
 
-def sign_of(first: Entry, second: Entry, results: Results) -> int:
+def common_seeds(entries: Sequence[Entry]) -> list[int]:
+    """The seeds for which all of these were run."""
+    return sorted(set.intersection(*(set(entry.by_seed) for entry in entries)))
+
+
+def sign_of(first: Entry, second: Entry, results: Results, level: float = claims.LEVEL) -> int:
     """1 if the first of two is found to be higher, -1 if lower, 0 if neither. BLEU must differ significantly for each
     seed that both have, and the seeds must agree."""
     signs = set()
-    for seed in first.by_seed.keys() & second.by_seed.keys():
+    for seed in common_seeds([first, second]):
         (run, value), (other, other_value) = first.by_seed[seed], second.by_seed[seed]
         sign = (value > other_value) - (value < other_value)
         if first.number == "bleu":
             pair = compared(run, other, results, first.record)
-            sign = sign if pair and pair["significant"] else 0
+            if pair is None:
+                raise claims.NotCompared
+            sign = sign if pair["p"] < level else 0
         signs.add(sign)
     return signs.pop() if len(signs) == 1 else 0
 
@@ -377,6 +418,30 @@ def divide_by_smallest(grid: Grid, results: Results, is_own: bool) -> list[str]:
     return notes
 
 
+def at_the_limit(entries: list[Entry], results: Results) -> list[str]:
+    """Runs that were cut off: noise makes a training longer, so they may be the noisiest."""
+    cut = [
+        run
+        for entry in entries
+        for run, _ in entry.by_seed.values()
+        if not entry.is_exact and (results.get(run) or {}).get("training", {}).get("stopped") == AT_THE_LIMIT
+    ]
+    names = ", ".join(dict.fromkeys(cut))
+    return [f"Trained until the limit of updates, and may not have converged: {names}."] if cut else []
+
+
+def other_models(entries: list[Entry], results: Results) -> list[str]:
+    """Runs of which another model was measured than the one that was scored: it was trained again, on another machine."""
+    others = []
+    for run, record in dict.fromkeys((run, entry.record) for entry in entries for run in entry.runs):
+        result, measured = results.get(run), results.get(run, record)
+        scored = (result or {}).get("generation", {}).get("model")
+        if record in MEASURES and scored and measured and measured.get("model", scored) != scored:
+            others.append(run)
+    told = "Measured on another training with the same settings than the one that was scored"
+    return [f"{told}: {', '.join(others)}."] if others else []
+
+
 def mark_best(grid: Grid, results: Results) -> list[str]:
     """Marks the best of a row and all that are not found to be worse, where its runs have been compared."""
     missing, notes = False, list[str]()
@@ -400,7 +465,7 @@ def differences(first: Entry, second: Entry, results: Results) -> list[tuple[flo
     """How far the second of two systems is above the first, and the p of it, for each seed that both have; none, if
     some of them were not compared."""
     found = []
-    for seed in first.by_seed.keys() & second.by_seed.keys():
+    for seed in common_seeds([first, second]):
         (run, value), (other, other_value) = first.by_seed[seed], second.by_seed[seed]
         pair = compared(run, other, results, first.record)
         if pair is None:
@@ -442,8 +507,8 @@ def difference_of(item: Item, line: Line) -> Cell:
     if first.paper is not None and second.paper is not None:
         cell.value = first.paper - second.paper
         cell.paper = f"{cell.value:+.{item.decimals}f}"
-    if first.value is not None and second.value is not None:
-        cell.value = first.value - second.value
+    if seeds := common_seeds([first, second]):
+        cell.value = fmean(first.by_seed[seed][1] - second.by_seed[seed][1] for seed in seeds)
         cell.text = f"{cell.value:+.{item.decimals}f}"
     return cell
 

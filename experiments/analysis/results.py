@@ -1,6 +1,7 @@
 """Result files, read: RUN.json and comparisons/*.json of experiments/results; the same in a folder TESTSET, for a test
 set other than `test`; and MEASURE/RUN.json. Nothing else is read for a table or a figure, so these files are
-enough to make them again. A run's record is found by the name of a test set or of a measurement.
+enough to make them again. A run's record is found by the name of a test set or of a measurement. Records of settings
+that have changed since are left out.
 """
 
 from __future__ import annotations
@@ -9,14 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from bpe_dropout import InputError
+from scripts.kept import is_current
+from scripts.runs import Run, plan_run
 from scripts.stage import read_json
 from scripts.testsets import TEST, place
 
 
 class Results:
-    def __init__(self, folder: Path) -> None:
+    """`configs`: where the settings are that records must be of; without it, none is left out."""
+
+    def __init__(self, folder: Path, configs: Path | None = None) -> None:
         self.folder = folder
+        self.configs = configs
         self._read: dict[Path, Any] = {}
+        self._current: dict[Path, bool] = {}
 
     def names(self, record: str = TEST) -> list[str]:
         """The runs that have a result, or a measurement."""
@@ -27,7 +34,14 @@ class Results:
         found: dict[str, Any] | None = self._content(path)
         if found is not None and (not isinstance(found, dict) or found.get("run") != run):
             raise InputError(f"{path} is not the record of {run}: remove it, or give it its own name")
-        return found
+        if found is not None and self.configs is not None and path not in self._current:
+            self._current[path] = is_current(found, plan_run(Run.parse(run), self.configs), record, self.configs)
+        return found if self._current.get(path, True) else None
+
+    @property
+    def left_out(self) -> list[Path]:
+        """What was asked for, and is of other settings."""
+        return sorted(path for path, current in self._current.items() if not current)
 
     def _path(self, run: str, record: str) -> Path:
         return place(self.folder, record) / f"{run}.json"

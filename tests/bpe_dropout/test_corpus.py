@@ -573,13 +573,22 @@ def test_light_sampling_is_the_same_draw(tmp_path, english, unit):
         expected = corpus.sentence_distribution_sampler(
             lambda words: pieces(" ".join(words)), dictionary, eos=2
         ).tokens(**key)
-    seen = []
+    seen, asked = [], []
+
+    def counted(text):
+        asked.append(text)
+        return outcomes(text)
+
     for memory, threads in ((0, 1), (5000, 2), (1 << 30, 1)):
-        light = BoundedSampler(corpus, outcomes, unit=unit, eos=2, memory=memory, threads=threads)
+        light = BoundedSampler(corpus, counted, unit=unit, eos=2, memory=memory, threads=threads)
         sampler = light.epoch(**key, progress=lambda done, total: seen.append((done, total)))
         for drawn in (sampler.tokens(**key), pickle.loads(pickle.dumps(sampler)).tokens(**key)):
             assert (drawn.ids == expected.ids).all()
             assert (drawn.offsets == expected.offsets).all()
         assert (sampler.lengths(**key) == np.diff(expected.offsets)).all()
+        if unit == "sentence" and memory == 1 << 30:
+            asked.clear()
+            assert (light.epoch(**key).tokens(**key).ids == expected.ids).all()
+            assert not asked, "what is kept is listed once"
     assert seen
     assert all(done <= total for done, total in seen)

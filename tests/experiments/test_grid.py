@@ -10,10 +10,11 @@ from sacrebleu.metrics import BLEU
 
 from bpe_dropout import InputError
 from experiments.analysis import latex, markdown
-from experiments.analysis.claims import Missing, check, describe
+from experiments.analysis.claims import Missing, Verdict, check, describe
 from experiments.analysis.document import Cell, ReportPart, Row, Table
 from experiments.analysis.drawing import svg
-from experiments.analysis.grid import build, item_grid, mark_best
+from experiments.analysis.grid import Entry, build, item_grid, mark_best, other_models
+from experiments.analysis.results import Results
 from scripts.compare import compare
 from scripts.corpora import CONFIGS
 from scripts.paper import Claim, read_items
@@ -389,6 +390,56 @@ def test_a_difference_counts_if_it_is_significant_for_each_seed_and_seeds_agree(
     assert (finding.verdict, finding.why) == (verdict, why)
 
 
+def test_runs_that_were_not_compared_say_so(results):
+    """A group is compared when all of it is there, and BPE-dropout may be there before Kudo's method."""
+    study_main(results, {1: 1.0, 2: 2.0, 3: 1.5})
+    for path in results.folder.glob("comparisons/*.de-en.*"):
+        path.unlink()
+    finding = show("study-main", results).findings[0]
+    assert (finding.verdict, finding.why) == ("undecided", "not compared")
+
+
+def test_differences_are_of_the_seeds_that_both_have(results):
+    for seed, bleu in enumerate((25.0, 28.0, 28.0), 1):
+        results.add(f"multi30k.en-de.5k.bpe.small.seed{seed}", bleu=bleu)
+        results.add(f"multi30k.en-de.5k.bpe.small.seed{seed}", "misspelled", bleu=bleu - 5)
+    results.add("multi30k.en-de.5k.bpe-dropout.small.seed1", bleu=26.5)
+    results.add("multi30k.en-de.5k.bpe-dropout.small.seed1", "misspelled", bleu=22.5)
+    assert show("study-main", results).findings[0].numbers == "+1.50"
+    found = cells(show("study-misspelled", results))
+    assert [found[f"En-De {name}", "difference"].text for name in ("original", "misspelled")] == ["+1.50", "+2.50"]
+
+
+def test_a_claim_up_to_a_size_does_not_wait_for_larger_ones(results):
+    item = read_items(CONFIGS)["figure-size"]
+    rows = [row for row in item.rows if row.at <= 4_000_000]
+    for row, _, (run,) in item.cells(CONFIGS):
+        if row in rows:
+            results.add(run.name, bleu=20.0 if ".bpe." in run.name else 21.0)
+    whys = {finding.name: finding.why for finding in show("figure-size", results).findings}
+    assert whys["few"] == "not compared"
+
+
+def test_a_training_that_ended_at_the_limit_is_named(results):
+    study_main(results, {1: 1.0})
+    run = "multi30k.en-de.5k.bpe-dropout.small.seed1"
+    results.add(run, bleu=22.0, training={"stopped": "at the limit"})
+    notes = show("study-main", Results(results.folder)).tables[0].notes
+    assert f"Trained until the limit of updates, and may not have converged: {run}." in notes
+
+
+def test_a_measurement_of_another_training_is_named(results):
+    run = "multi30k.en-de.5k.bpe.small.seed1"
+    results.add(run, bleu=22.0, generation={"model": "one"})
+    results.add(run, "embeddings", model="one", precision=0.1)
+    item = read_items(CONFIGS)["study-neighbours"]
+    notes = other_models([Entry([run], "embeddings", item.number)], results)
+    assert notes == []
+    results.add(run, "embeddings", model="another", precision=0.1)
+    notes = other_models([Entry([run], "embeddings", item.number)], Results(results.folder))
+    assert notes == [f"Measured on another training with the same settings than the one that was scored: {run}."]
+
+
 def test_seeds_that_are_missing_are_counted_in_the_cell(results):
     study_main(results, {1: 1.0, 2: 2.0})
     cell = cells(show("study-main", results))["En-De", "BPE"]
@@ -397,10 +448,10 @@ def test_seeds_that_are_missing_are_counted_in_the_cell(results):
 
 
 class Plain:
-    """Numbers for each of some seeds, where every difference is significant."""
+    """Numbers for each of some seeds, where every difference is significant, or there is no test."""
 
-    def __init__(self, *grids, places=(0.1, 0.2), groups=("", "")):
-        self.grids, self.places, self.groups = grids, places, groups
+    def __init__(self, *grids, places=(0.1, 0.2), groups=("", ""), p=0.001, is_tested=True):
+        self.grids, self.places, self.groups, self.p, self.is_tested = grids, places, groups, p, is_tested
 
     @property
     def seeds(self):
@@ -412,13 +463,24 @@ class Plain:
     def of_seed(self, seed):
         return Plain(self.grids[seed], places=self.places, groups=self.groups)
 
-    def column(self, name, group=""):
+    def fewest_seeds(self, claim):
+        return len(self.grids)
+
+    def has_test(self, claim):
+        return self.is_tested
+
+    def differences(self, first, second):
+        return [grid[first] - grid[second] for grid in self.grids]
+
+    def column(self, name, group="", beside=()):
         found = {row: value for (row, one), value in self.grids[0].items() if one == name}
         if not found or None in found.values():
             raise Missing
         return {row: value for row, value in found.items() if group in ("", self.groups[row])}
 
-    def sign(self, first, second):
+    def sign(self, first, second, level=0.05):
+        if self.p >= level:
+            return 0
         signs = {(grid[first] > grid[second]) - (grid[first] < grid[second]) for grid in self.grids}
         return signs.pop() if len(signs) == 1 else 0
 
@@ -487,6 +549,41 @@ def test_what_seeds_say_where_there_is_no_test():
     assert check(wider, Plain(GRID)).why == "one seed, and there is no test for it"
     assert check(wider, Plain(GRID, GRID)).why == "too few seeds"
     assert check(claim("slower", ["a"], at=1.4), Plain(GRID)).text == "reproduced", "a limit needs no test"
+
+
+def test_which_of_two_systems_has_more_where_there_is_no_test():
+    """Of four rows and three seeds, ten differences of twelve must have the same sign; a row alone says nothing."""
+    higher = {(row, name): value for row in range(4) for name, value in (("a", 2.0), ("b", 1.0))}
+    but_one = {**higher, (0, "a"): 0.0}
+    above = claim("higher", ["a", "b"])
+    for grids, verdict in (
+        ((higher, higher, higher), "reproduced"),
+        ((higher, but_one, but_one), "reproduced"),
+        ((but_one, but_one, but_one), "undecided"),
+        ((higher,), "undecided"),
+    ):
+        figures = Plain(*grids, places=[None] * 4, groups=[""] * 4, is_tested=False)
+        assert check(above, figures).text == verdict
+        below = check(claim("higher", ["b", "a"]), figures).text
+        assert below == {"reproduced": "not reproduced"}.get(verdict, verdict)
+
+
+def test_one_row_against_a_claim_of_several_must_be_surer():
+    """GRID has one row for each side."""
+    assert check(claim("higher", ["a", "b"]), Plain(GRID, GRID, p=0.02)).text == "not reproduced"
+    assert check(claim("higher", ["a", "b"]), Plain(GRID, GRID, p=0.03)).text == "undecided"
+    three = {(0, "a"): 3.0, (1, "a"): 5.0, (2, "a"): 4.0}
+    for p, verdict in ((0.02, "not reproduced"), (0.03, "undecided")):
+        figures = Plain(three, places=(0.1, 0.2, 0.3), groups=[""] * 3, p=p)
+        assert check(claim("peak", ["a"], at=0.1), figures).text == verdict
+        assert check(claim("peak", ["a"], at=0.2), figures).text == "reproduced"
+
+
+def test_a_verdict_of_one_seed_says_so():
+    grid = {(0, "a"): 3.0, (0, "b"): 1.0}
+    assert check(claim("higher", ["a", "b"]), Plain(grid)) == Verdict("reproduced", "one seed")
+    assert check(claim("higher", ["b", "a"]), Plain(grid)) == Verdict("not reproduced", "one seed")
+    assert check(claim("higher", ["a", "b"]), Plain(grid, grid, grid)) == Verdict("reproduced")
 
 
 def test_a_claim_of_a_group_of_rows():

@@ -148,9 +148,10 @@ def test_the_papers_claims_hold_of_its_own_numbers(name, results):
         assert finding.verdict == expected, finding.text
 
 
-# One run each, as the paper has them, cannot show that differences differ.
+# One run each, as the paper has them, cannot show that differences differ; nor can one pair of numbers without a test.
 SPECIAL = {
     ("table-misspelled", "wider"): "undecided",
+    ("table-neighbours", "precision"): "undecided",
 }
 
 
@@ -211,7 +212,8 @@ def test_claims_of_the_study_are_the_papers():
     asked = {(item.of, claim.name) for item in STUDY.values() if item.of for claim in item.claims}
     assert asked <= paper
     cannot = {("table-one-side", "large"), ("figure-size", "kudo-few"), ("figure-size", "kudo-many")}
-    assert paper - asked == cannot, "no corpus is so large, and Kudo's method has no such models"
+    twice = {("figure-lengths", "about")}  # the table of p asks it
+    assert paper - asked == cannot | twice, "no corpus is so large, and Kudo's method has no such models"
 
 
 def test_what_a_table_of_the_study_takes_from_the_papers(tmp_path):

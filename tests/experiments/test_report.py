@@ -76,18 +76,22 @@ NO_NUMBERS = {
 def test_it_begins_with_what_was_found(report):
     """A row for each claim of the study, and a verdict in each; the study before the paper's own tables."""
     text = (report / "README.md").read_text()
-    claims = [claim for item in read_items().values() if item.is_study for claim in item.claims]
+    every = [claim for item in read_items().values() if item.is_study for claim in item.claims]
     table = text[text.index("## What was found") : text.index("- The study")]
-    rows = [line for line in table.split("\n") if line.startswith("| ")][2:]
-    found = [row.split(" | ")[-1].split(" (")[0].removesuffix(" |") for row in rows]
-    assert found == sorted(found, key=VERDICTS.index), "what was run comes first"
-    for claim in claims:
-        assert sum(row.startswith(f"| {claim.text} |") for row in rows) == 1
-    assert f"Of {len(claims)} claims: " in table
+    lines = [line for line in table.split("\n") if line.startswith("| ")]
+    ours = next(number for number, line in enumerate(lines) if line.startswith("| what else was asked"))
+    for is_ours, rows in ((False, lines[2:ours]), (True, lines[ours + 2 :])):
+        found = [row.split(" | ")[-1].split(" (")[0].removesuffix(" |") for row in rows]
+        assert found == sorted(found, key=VERDICTS[is_ours].index), "what was run comes first"
+        claims = [claim for claim in every if claim.is_ours == is_ours]
+        assert len(claims) == len(rows)
+        for claim in claims:
+            assert sum(row.startswith(f"| {claim.text} |") for row in rows) == 1
+    assert f"Of {ours - 2} claims: " in table
     assert text.index("\n## The study") < text.index("\n## The paper's tables")
 
 
-VERDICTS = ("reproduced", "not reproduced", "undecided", "not run")
+VERDICTS = (("reproduced", "not reproduced", "undecided", "not run"), ("yes", "no", "undecided", "not run"))
 
 
 def test_what_an_earlier_report_had_is_removed_and_nothing_else(report):
@@ -110,7 +114,7 @@ def test_without_any_results(tmp_path):
     assert "index.html" in out
     page, text = ((tmp_path / "made" / name).read_text() for name in ("index.html", "README.md"))
     assert 'id="explorer"' not in page, "there is no merge table"
-    assert " not run. A difference counts" in text
+    assert " not run. A difference of BLEU counts" in text
     assert "31.78" in text, "the paper's numbers are there all the same"
 
 

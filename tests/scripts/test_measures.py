@@ -9,7 +9,7 @@ import pytest
 
 from bpe_dropout import InputError
 from scripts.corpora import CONFIGS
-from scripts.kept import keep_results
+from scripts.kept import is_current, keep_results, products, records, translations_of
 from scripts.measures import MEASURES
 from scripts.reproduce import goals, resolve, run_quietly, snakemake
 from scripts.runs import Run, plan_run
@@ -88,13 +88,19 @@ def test_what_is_asked_for_by_name_is_measured_again(monkeypatch):
 def test_results_are_kept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     target = resolve("fill-table-misspelled", ["demo.en-fr.bpe.small.seed1", RUN], CONFIGS, 1)
+    of = records(target)
     for goal in goals(target):
+        content = {"goal": goal}
+        if Path(goal) in of:
+            testset, run = of[Path(goal)]
+            plan = plan_run(run)
+            content |= {"configuration": plan.settings(), "scoring": plan.scoring(testset)}
         Path(goal).parent.mkdir(parents=True, exist_ok=True)
-        Path(goal).write_text(json.dumps(goal))
+        Path(goal).write_text(json.dumps(content))
         if goal.endswith("result.json"):
             Path(goal).with_name("test.txt").write_text(f"translations of {goal}\n")
-    keep_results(target)
-    assert json.loads(Path(f"experiments/results/misspelled/{RUN}.json").read_text()) == (
+    keep_results(target, CONFIGS)
+    assert json.loads(Path(f"experiments/results/misspelled/{RUN}.json").read_text())["goal"] == (
         f"experiments/runs/{RUN}/misspelled/result.json"
     )
     assert Path(f"experiments/results/misspelled/translations/{RUN}.txt").read_text() == (
@@ -109,6 +115,54 @@ def test_results_are_kept(tmp_path, monkeypatch):
         "misspelled/demo.en-fr.bpe-dropout.small.seed1.json",
         "misspelled/demo.en-fr.bpe.small.seed1.json",
     ]
+
+
+def test_a_result_of_other_settings_does_not_take_the_place_of_one_that_is_kept(tmp_path, monkeypatch):
+    """A folder of an earlier day has it still, while the newer one came from another machine."""
+    monkeypatch.chdir(tmp_path)
+    target = resolve(RUN, [], CONFIGS, 1)
+    ((made, kept),) = products(target).items()
+    plan = plan_run(Run.parse(RUN))
+    content = {"configuration": plan.settings(), "scoring": plan.scoring("test"), "bleu": 25.0}
+    for path in (made, kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        translations_of(path).parent.mkdir(exist_ok=True)
+        translations_of(path).write_text("ein haus\n")
+    kept.write_text(json.dumps(content))
+    made.write_text(json.dumps({**content, "configuration": {**plan.settings(), "seed": 2}, "bleu": 1.0}))
+    keep_results(target, CONFIGS)
+    assert json.loads(kept.read_text())["bleu"] == 25.0
+    made.write_text(json.dumps({**content, "bleu": 26.0}))
+    keep_results(target, CONFIGS)
+    assert json.loads(kept.read_text())["bleu"] == 26.0
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        (("configuration", "batch of source tokens asked for"), 7, False),
+        (("configuration", "pairs asked for"), 7, False),
+        (("scoring", "change", "rate"), 0.5, False),
+        (("scoring", "beam"), 5, False),
+        (("scoring", "tokens of BLEU"), "char", False),
+        (("configuration", "updates at most"), 7, True),  # it stopped before
+        (("training", "stopped"), "at the limit", True),
+    ],
+)
+def test_whether_a_result_is_one_of_the_settings_of_now(path, value, expected):
+    plan = plan_run(Run.parse(RUN))
+    content = {"configuration": plan.settings(), "scoring": plan.scoring("misspelled"), "training": {}}
+    content = json.loads(json.dumps(content))
+    assert is_current(content, plan, "misspelled", CONFIGS)
+    assert not is_current(content, plan, "test", CONFIGS)
+    place = content
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    assert is_current(content, plan, "misspelled", CONFIGS) == expected
+    if path[-1] == "updates at most":
+        content["training"]["stopped"] = "at the limit"
+        assert not is_current(content, plan, "misspelled", CONFIGS)
 
 
 def test_results_are_kept_as_they_come(tmp_path, capfd):
