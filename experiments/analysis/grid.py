@@ -431,7 +431,7 @@ def at_the_limit(entries: list[Entry], results: Results) -> list[str]:
 
 
 def other_models(entries: list[Entry], results: Results) -> list[str]:
-    """Runs of which another model was measured than the one that was scored: it was trained again, on another machine."""
+    """Runs of which another model was measured than the one that was scored: it was trained again elsewhere."""
     others = []
     for run, record in dict.fromkeys((run, entry.record) for entry in entries for run in entry.runs):
         result, measured = results.get(run), results.get(run, record)

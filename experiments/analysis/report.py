@@ -33,23 +33,24 @@ many segmentations of a word, and translates with plain BPE. Its claims are trie
 by one rule for all systems. All of it can be run again with `make study`, on a CPU."""
 
 RULE = """
-A difference of BLEU counts as found if it is significant for each seed (paired bootstrap, p < 0.05) and the seeds agree
-in its sign; one row of several speaks against a claim if its p is below 0.05 divided by their number. Other numbers of
-trained models are compared by a sign test over all rows and seeds, and numbers of a text alone are exact. A claim is
-undecided where neither it nor its opposite is found, or runs are missing. A bootstrap knows the noise of the test set, not
-that of training: verdicts that rest on one seed say so. Numbers are differences of BLEU, if a claim says nothing else,
-over the rows of its table: of the paper's large models on its corpora, and of the study's small ones on a small text. So
-signs can be compared, and sizes cannot."""
+A difference of BLEU counts as found if it is significant for each seed (paired bootstrap, p < 0.05) and the seeds
+agree in its sign; one row of several speaks against a claim if its p is below 0.05 divided by their number. Other
+numbers of trained models are compared by a sign test over all rows and seeds, and numbers of a text alone are exact. A
+claim is undecided where neither it nor its opposite is found, or runs are missing. A bootstrap knows the noise of the
+test set, not that of training: verdicts that rest on one seed say so. Numbers are differences of BLEU, if a claim says
+nothing else, over the rows of its table: of the paper's large models on its corpora, and of the study's small ones on
+a small text. So signs can be compared, and sizes cannot."""
 
 QUESTIONS = """
 Asked by the study, and not said by the paper, or not in these words; answered by the same rule."""
 
 STUDY = """
-Small Transformers (2 layers, 128 dimensions) on parts of Multi30k and of Tatoeba. What counts on the dev set is the mean
-BLEU of five checkpoints in a row, 250 updates apart: training stops when it has not risen for 1500 updates, and the five
-with the best mean are averaged. The average translates, with beam 4 and length penalty 0.6. Cells are means over seeds,
-with the smallest and the largest in brackets. All seeds share one part of the text, so that they differ in training
-alone. The regime (5000 pairs, 1000 pieces) was chosen by first trials on En-De, seed 1, that looked at its test set."""
+Small Transformers (2 layers, 128 dimensions) on parts of Multi30k and of Tatoeba. What counts on the dev set is the
+mean BLEU of five checkpoints in a row, 250 updates apart: training stops when it has not risen for 1500 updates, and
+the five with the best mean are averaged. The average translates, with beam 4 and length penalty 0.6. Cells are means
+over seeds, with the smallest and the largest in brackets. All seeds share one part of the text, so that they differ in
+training alone. The regime (5000 pairs, 1000 pieces) was chosen by first trials on En-De, seed 1, that looked at its
+test set."""
 
 PAPERS_OWN = """
 Numbers are the paper's, where nothing else is said. Ours beside them need its corpora and a GPU: `make fill-report`
