@@ -320,7 +320,7 @@ def show_list(configs: Path) -> str:
         except InputError as error:
             wrong[str(error)] = None
             continue
-        times = describe_time(sum(plan.seconds for plan in plans))
+        times = describe_time(sum(plan.usual_seconds for plan in plans))
         device = "GPU" if any(plan.model.gpu for plan in plans) else "core"
         sizes = [size(bytes_of(plans)), size(disk_of(plans))]
         row = [target.name, target.title, str(len(plans)), *sizes, f"{times} of a {device}"]
@@ -330,7 +330,8 @@ def show_list(configs: Path) -> str:
             align(rows),
             "",
             "`make plan TARGET=iwslt15-en-vi` shows what would be done, `make iwslt15-en-vi` does it. Training is what",
-            "the most updates would take on one device at the speed in configs/models (of GPUs a guess, not measured).",
+            "the most updates would take on one device, or those that a model usually takes, at the speed in",
+            "configs/models (of GPUs a guess, not measured).",
             "Each run has one GPU (GPUS=N: N of them), and as many runs go at once as there are GPUs, so that 8 GPUs",
             "divide the time by about 8. Disk is what is needed while one run trains; checkpoints are removed when a",
             "run is finished (KEEP_CHECKPOINTS=1 keeps them). + ?: some sizes are not known.",

@@ -80,6 +80,7 @@ class Model:
     tokens_at_once: Positive  # source tokens that one GPU holds; more are reached by accumulating gradients
     parameters: PositiveNumber  # in millions, for the disk that checkpoints take
     tokens_a_second: PositiveNumber  # source tokens, to guess how long a training takes
+    usual_updates: Positive | None = None  # of a training that stops by itself, for the same guess
     stops_by: list[OnDev] = field(default_factory=lambda: ["bleu", "loss"])  # when all of these no longer improve
     patience: Count = 10  # checkpoints without a better one, at least
     patience_share: Share = 0.25  # and at least this share of all that there were
@@ -216,6 +217,12 @@ class Plan:
     def seconds(self) -> float:
         """How long the most updates would take on one device, at the speed that configs/models states."""
         return self.updates * self.batch / self.model.tokens_a_second
+
+    @property
+    def usual_seconds(self) -> float:
+        """How long it usually takes: a guess."""
+        usual = min(self.updates, self.model.usual_updates or self.updates)
+        return self.seconds * usual / self.updates
 
     @property
     def checkpoints(self) -> int:

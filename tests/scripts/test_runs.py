@@ -152,7 +152,7 @@ def test_the_list_names_files_that_are_wrong(with_wrong_files):
             "patience_share: 25",
             "patience_share is a number from 0 to 1, not 25",
         ),
-        ("models/small", "tokens_a_second: 4000", "tokens_a_second: 0", "tokens_a_second is a number above 0, not 0"),
+        ("models/small", "tokens_a_second: 6000", "tokens_a_second: 0", "tokens_a_second is a number above 0, not 0"),
         ("models/small", "interval: 250", "interval: 0", "interval is a whole number from 1 on, not 0"),
         ("models/small", "gpu: false", "gpu: no", "gpu is true or false, not 'no'"),
         ("models/small", "stops_by: [bleu]", "stops_by: [ter]", "stops_by is one of bleu, loss, not 'ter'"),

@@ -1,6 +1,7 @@
 """Scores and significance, against SacreBLEU's own command."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from bpe_dropout import InputError
 from scripts.compare import best, compare
+from scripts.corpora import ROOT
 from scripts.reproduce import significance
 from scripts.runs import Run, plan_run
 from scripts.score import bleu_of, read_both, score
@@ -104,3 +106,29 @@ def test_texts_of_different_length(files):
     (files / "short").write_text("x\n")
     with pytest.raises(InputError, match=r"short has 1 lines and .*ref has 120"):
         read_both(files / "short", files / "ref")
+
+
+def test_translations_and_scores_that_do_not_belong_together_are_not_compared(files):
+    """Whoever swaps the texts of two systems would turn their difference around."""
+    run = plan("iwslt15.en-vi.bpe.base.seed1")
+    runs = [f"iwslt15.en-vi.{method}.base.seed1" for method in ("bpe", "bpe-dropout")]
+    for name, text in zip(runs, ("bad", "good"), strict=True):
+        (files / name).mkdir()
+        (files / name / "test.txt").write_text((files / text).read_text())
+        bleu = score(run, *read_both(files / text, files / "ref"))["bleu"]
+        (files / name / "result.json").write_text(json.dumps({"bleu": bleu}))
+
+    def call():
+        results = [f"{name}/result.json" for name in runs]
+        command = [sys.executable, "-m", "scripts.compare", *runs, "--results", *results, "--references", "ref"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        return subprocess.run(
+            [*command, "--output", "out.json"], cwd=files, capture_output=True, text=True, env=environment, check=False
+        )
+
+    assert call().returncode == 0
+    assert json.loads((files / "out.json").read_text())["pairs"][0]["difference"] > 0
+    (files / runs[0] / "test.txt").write_text((files / "good").read_text())
+    done = call()
+    assert done.returncode != 0
+    assert re.search(r"bpe.base.seed1/test.txt has a BLEU of .* not of the same translations", done.stderr)
