@@ -56,7 +56,8 @@ def count_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> 
     if (named := environment.get("CUDA_VISIBLE_DEVICES")) is not None:
         return sum(not one.startswith("-") for one in named.split(",")) if named else 0
     nvidia = [path for path in devices.glob("nvidia*") if path.name.removeprefix("nvidia").isdecimal()]
-    return len(nvidia) or (len([*devices.glob("dri/renderD*")]) if (devices / "kfd").exists() else 0)
+    amd = [*devices.glob("dri/renderD*")] if (devices / "kfd").exists() else []
+    return len(nvidia) or len(amd) or int((devices / "dxg").exists())  # the last: that of Windows, seen from its Linux
 
 
 def runs_at_once(there: int, gpus: int | None) -> int:
@@ -70,8 +71,8 @@ def runs_at_once(there: int, gpus: int | None) -> int:
 
 def find_devices(environment: Mapping[str, str], there: int | None = None) -> Devices:
     """What the environment asks for, of what is there. Slurm's own variables do not all reach its jobs."""
-    if there is None:
-        import torch
+    if there is None and (there := count_gpus(environment)):
+        import torch  # which takes seconds, and knows whether it can use them
 
         there = torch.cuda.device_count()
     slurm = "SLURM_JOB_ID" in environment

@@ -91,8 +91,9 @@ def count_substrings(tokens: Mapping[str, int], pieces: list[str], separator: st
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
     part = build_grid(item, results, configs, own)
+    sides = {} if own else {runs[0].name: row.side for row, _, runs in item.cells(configs)}
     for name in measured_runs(item, results, configs, own):
-        part.blocks.append(draw(name, (results.get(name, "substrings") or {})["src"], configs))
+        part.blocks.append(draw(name, (results.get(name, "substrings") or {})[sides.get(name, "src")], configs))
     return part
 
 

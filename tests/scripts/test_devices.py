@@ -45,6 +45,18 @@ def test_each_process_has_gpus_of_its_own_until_it_is_killed(tmp_path):
             process.wait()
 
 
+def test_without_gpus_torch_is_not_imported():
+    """It takes longer than most stages."""
+    code = "import sys; from scripts.devices import find_devices as f; f({'CUDA_VISIBLE_DEVICES': ''}); "
+    code += "assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_the_gpu_of_windows(tmp_path):
+    (tmp_path / "dxg").touch()
+    assert count_gpus({}, tmp_path) == 1
+
+
 def test_gpus_of_a_machine(tmp_path):
     assert count_gpus({}, tmp_path) == 0
     for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
