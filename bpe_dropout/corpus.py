@@ -141,6 +141,10 @@ class Corpus:
         """All distinct words, by their number, which is the order of their first appearance."""
         return [self.type(number) for number in range(len(self.counts))]
 
+    def type_counts(self) -> dict[str, int]:
+        """All distinct words and how often they occur, in the order of their first appearance."""
+        return dict(zip(self.types(), self.counts.tolist(), strict=True))
+
     def type_lines(self) -> bytes:
         """All distinct words as UTF-8 text, a word a line."""
         return np.insert(self._types, self._type_ends[1:].astype(np.int64), ord("\n")).tobytes()
@@ -189,8 +193,7 @@ class Corpus:
         if isinstance(given, Rule) and given.needs_counts:
             from .merge_counts import count_merges
 
-            counts = dict(zip(self.types(), self.counts.tolist(), strict=True))
-            return given.counted(count_merges(segmenter, counts))
+            return given.counted(count_merges(segmenter, self.type_counts()))
         return given
 
     def _dropout_sampler(

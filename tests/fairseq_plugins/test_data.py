@@ -376,3 +376,17 @@ def test_pieces_of_dropout_beside_glossaries():
     words = ["foo<BT>", "<BT>foo", "oof"]
     made = {piece for word in words for pieces in segmenter.distribution(word, 0.3) for piece in pieces}
     assert made <= set(possible_pieces(segmenter, words))
+
+
+def test_merges_are_learned_of_the_words_that_training_reads(corpus, tmp_path):
+    """Which end at any white space, and not at spaces alone."""
+    for language in ("en", "xx"):
+        text = (corpus.folder / f"train.{language}").read_text()
+        (tmp_path / f"train.{language}").write_text(text.replace(" ", "\u00a0").replace("e\u00a0", "e\u3000"))
+    arguments = ["-s", "en", "-t", "xx", "--merges", "100"]
+    for prefix, folder in ((corpus.folder / "train", "SPACES"), (tmp_path / "train", "OTHERS")):
+        plugin("data", *arguments, "--trainpref", prefix, "--destdir", tmp_path / folder)
+    for name in ("codes.en", "codes.xx", "dict.en.txt", "dict.xx.txt"):
+        assert filecmp.cmp(tmp_path / "SPACES" / name, tmp_path / "OTHERS" / name, shallow=False)
+    text = (corpus.folder / "train.en").read_text().splitlines()
+    assert Codes.read(tmp_path / "SPACES" / "codes.en").pairs == learn(text, 100).pairs
