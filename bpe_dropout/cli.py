@@ -21,6 +21,7 @@ import stat
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from .errors import InputError, LineError, OutOfReach
@@ -287,7 +288,7 @@ def run_apply(options: argparse.Namespace) -> None:
         raise InputError(f"the number of threads is 1 or more, not {options.threads}")
     stream = read_segmenter(options).stream(options.dropout, threads=options.threads)
     name = options.input or "standard input"
-    with open_input(options.input) as source, open_output(options.output) as out:
+    with open_input(options.input) as source, open_output(options.output, *files_read(options)) as out:
         progress, size = Progress(), size_of(source)
         show = progress.counting("segmenting", "MB", 1e6)
         lines = done = 0
@@ -305,21 +306,29 @@ def run_apply(options: argparse.Namespace) -> None:
         progress.clear()
 
 
+def files_read(options: argparse.Namespace) -> list[str | Path]:
+    """What `apply` reads, and so does not write over."""
+    files = [options.input or "-", options.codes, options.vocabulary]
+    if isinstance(options.dropout, Rule) and options.dropout.path:
+        files.append(Path(options.codes).parent / options.dropout.path)
+    return [file for file in files if file]
+
+
 def run_learn(options: argparse.Namespace) -> None:
     progress = Progress()
-    counts = read_counts(options.input) if options.dict_input else count_words(options.input)
-    try:
-        codes = learn(
-            counts,
-            options.symbols,
-            min_frequency=options.min_frequency,
-            total_symbols=options.total_symbols,
-            progress=progress.counting("learning", "merges"),
-        )
-    except InputError as error:
-        raise InputError(f"{options.input or 'standard input'}: {error}") from None
-    progress.clear()
-    with open_output(options.output) as out:
+    with open_output(options.output, options.input or "-") as out:
+        counts = read_counts(options.input) if options.dict_input else count_words(options.input)
+        try:
+            codes = learn(
+                counts,
+                options.symbols,
+                min_frequency=options.min_frequency,
+                total_symbols=options.total_symbols,
+                progress=progress.counting("learning", "merges"),
+            )
+        except InputError as error:
+            raise InputError(f"{options.input or 'standard input'}: {error}") from None
+        progress.clear()
         write(out, codes.text().encode())
 
 

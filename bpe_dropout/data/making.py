@@ -149,18 +149,23 @@ def check_options(options: argparse.Namespace) -> dict[str, Method]:
 @contextlib.contextmanager
 def new_folder(options: argparse.Namespace) -> Iterator[Path]:
     """A folder under a temporary name, which is renamed when it is whole."""
-    target = Path(options.destdir)
+    name, target = options.destdir, Path(os.path.realpath(options.destdir))  # of a link, what it points to
     if target.exists() and not options.overwrite:
-        raise InputError(f"{target} exists already. To replace it, add --overwrite")
+        raise InputError(f"{name} exists already. To replace it, add --overwrite")
     if target.exists() and not (target / RECORD).is_file():
-        raise InputError(f"{target} is not a data folder, so it is not overwritten")
-    if any(path.resolve().is_relative_to(target.resolve()) for path, _, _ in texts(options)):
-        raise InputError(f"{target} holds the text that it would be made from")
-    if not target.absolute().parent.is_dir():
-        raise InputError(f"{target} cannot be made: there is no folder {target.absolute().parent}")
-    folder = Path(tempfile.mkdtemp(prefix=target.name + ".", suffix=".part", dir=target.absolute().parent))
+        raise InputError(f"{name} is not a data folder, so it is not overwritten")
+    check_nothing_is_lost(options)
+    if any(path.resolve().is_relative_to(target) for path, _, _ in texts(options)):
+        raise InputError(f"{name} holds the text that it would be made from")
+    if not target.parent.is_dir():
+        raise InputError(f"{name} cannot be made: there is no folder {target.parent}")
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=target.name + ".", suffix=".part", dir=target.parent))
+    except OSError as error:
+        raise InputError(f"{name} cannot be made: {error.strerror}") from None
     try:
         yield folder
+        check_nothing_is_lost(options)
         folder.chmod(0o755)
         old = folder.with_suffix(".old")
         if target.exists():
@@ -173,6 +178,26 @@ def new_folder(options: argparse.Namespace) -> Iterator[Path]:
             os.rename(old, target)
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def check_nothing_is_lost(options: argparse.Namespace) -> None:
+    """A folder that is replaced holds nothing but what is made here."""
+    folder = Path(options.destdir)
+    others = sorted({path.name for path in folder.iterdir()} - names_made(options)) if folder.exists() else []
+    if others:
+        listed = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+        raise InputError(
+            f"{folder} also holds {listed}, which would be lost: move that elsewhere, or choose another folder"
+        )
+
+
+def names_made(options: argparse.Namespace) -> set[str]:
+    """All files that a data folder of these languages may have."""
+    source, target = languages(options)
+    texts = {f"{split}.{source}-{target}.{language}" for split in SPLITS for language in languages(options)}
+    files = ("dict.{}.txt", bpe.PIECES, *(method.file for method in METHODS.values()))
+    kept = {file.format(language) for file in files for language in languages(options)}
+    return {RECORD, bpe.GLOSSARIES, *kept, *texts, *(f"{text}.words" for text in texts)}
 
 
 def finish(options: argparse.Namespace, folder: Path) -> None:

@@ -1,5 +1,6 @@
 """The command, in real processes."""
 
+import errno
 import io
 import json
 import os
@@ -17,7 +18,8 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 import bpe_dropout
-from bpe_dropout import Segmenter
+from bpe_dropout import InputError, Segmenter
+from bpe_dropout.files import check_output, describe, whole
 from tests.conftest import write_codes
 
 # As users have it: not unbuffered, and not necessarily UTF-8.
@@ -287,6 +289,57 @@ def test_an_output_file_appears_whole_or_not_at_all(files, tmp_path):
     run("apply", "-c", files / "codes", "-i", tmp_path / "bad", "-o", tmp_path / "out", code=1)
     assert (tmp_path / "out").read_text() == "what was there before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad", "out"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["learn", "-i", "text", "-o", "text"],
+        ["learn", "-i", "link", "-o", "text"],
+        ["apply", "-c", "codes", "-i", "text", "-o", "codes"],
+        ["apply", "-c", "codes", "-i", "text", "-o", "text"],
+        ["apply", "-c", "codes", "-i", "text", "-o", "link"],
+        ["apply", "-c", "codes", "--vocabulary", "vocabulary", "-i", "text", "-o", "vocabulary"],
+        ["apply", "-c", "codes", "-p", "file:rates", "-i", "text", "-o", "rates"],
+    ],
+)
+def test_no_command_writes_over_what_it_reads(tmp_path, arguments):
+    contents = {"text": "abab ab\n", "codes": "#version: 0.2\na b</w>\n", "vocabulary": "ab 1\n", "rates": "0.1\n"}
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "link").symlink_to("text")
+    at = arguments.index("-i")
+    for given in (arguments, [*arguments[:at], *arguments[at + 2 :]]):  # the second reads standard input
+        with (tmp_path / "text").open("rb") as text:
+            done = subprocess.run([*COMMAND, *given], cwd=tmp_path, stdin=text, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert f"{arguments[-1]} is read by this command, and would be lost: name another output" in done.stderr
+    assert {name: (tmp_path / name).read_text() for name in contents} == contents
+
+
+def test_an_output_that_is_there_keeps_its_links_and_its_mode(files, tmp_path):
+    (tmp_path / "out").write_text("")
+    (tmp_path / "out").chmod(0o640)
+    (tmp_path / "link").symlink_to("out")
+    (tmp_path / "new").symlink_to("made")
+    for name, target in (("link", "out"), ("new", "made")):
+        run("apply", "-c", files / "codes", "-o", tmp_path / name, text=b"the\n")
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / target).read_text() == "the\n"
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_an_output_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    """By its own name, and not by that of the file that would become it."""
+    out = tmp_path / "out"
+    with pytest.raises(PermissionError) as error, whole(out) as part:
+        raise PermissionError(errno.EACCES, "Permission denied", str(part))
+    assert describe(error.value) == f"{out}: Permission denied"
+    out.touch()
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
+    with pytest.raises(InputError, match="out cannot be written: the file is there, and may only be read"):
+        check_output(out)
 
 
 @pytest.mark.parametrize(("number", "code", "says"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"")])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bpe_dropout import Codes, InputError, Segmenter
+from bpe_dropout.data import making
 from bpe_dropout.data.folder import DataFolder
 from bpe_dropout.data.preparation import Preparation, read_preparation, write_preparation
 from bpe_dropout.data.vocabulary import possible_pieces
@@ -103,15 +104,44 @@ def test_bad_texts(corpus, tmp_path):
 
 def test_overwriting(corpus, data, tmp_path):
     shutil.copytree(data, tmp_path / "DATA")
-    (tmp_path / "DATA" / "old").touch()
     done = plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite")
     there = ["--trainpref", data / "train.en-xx", "--destdir", data]
     own = plugin("data", "-s", "en", "-t", "xx", *there, "--merges", "50", "--overwrite", code=1)
     assert "learning 50 merges of xx" in done.out
     assert len(Codes.read(tmp_path / "DATA" / "codes.en").pairs) == 50
-    assert not (tmp_path / "DATA" / "old").exists()
     assert own.sentence == f"error: {data} holds the text that it would be made from"
     assert [path.name for path in tmp_path.iterdir()] == ["DATA"]
+
+
+@pytest.mark.parametrize("name", ["rates.en", "checkpoints", "train1.en-xx.en"])
+def test_overwriting_loses_nothing_else(corpus, data, tmp_path, name):
+    shutil.copytree(data, tmp_path / "DATA")
+    (tmp_path / "DATA" / name).mkdir()
+    done = plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite", code=1)
+    assert done.sentence == (
+        f"error: {tmp_path}/DATA also holds {name}, which would be lost: move that elsewhere, or choose another folder"
+    )
+    assert filecmp.cmp(tmp_path / "DATA" / "codes.en", data / "codes.en", shallow=False)
+
+
+def test_a_file_that_comes_while_the_folder_is_made_is_not_lost(corpus, data, tmp_path, monkeypatch):
+    shutil.copytree(data, tmp_path / "DATA")
+    monkeypatch.setattr(making, "write_pieces", lambda *_: (tmp_path / "DATA" / "rates.en").touch())
+    done = plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite", code=1)
+    assert "DATA also holds rates.en" in done.sentence
+    assert (tmp_path / "DATA" / "rates.en").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["DATA"]
+
+
+def test_a_link_to_a_folder_stays_a_link(corpus, data, tmp_path):
+    shutil.copytree(data, tmp_path / "real")
+    (tmp_path / "DATA").symlink_to("real")
+    (tmp_path / "new").symlink_to("made")
+    plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite")
+    plugin("data", *corpus.arguments(tmp_path / "new"), "--merges", "50")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_symlink()) == ["DATA", "new"]
+    for name in ("real", "made"):
+        assert len(Codes.read(tmp_path / name / "codes.en").pairs) == 50
 
 
 def test_both_vocabularies(data, tmp_path):
