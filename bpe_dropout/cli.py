@@ -20,13 +20,14 @@ import signal
 import stat
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .errors import InputError, LineError, OutOfReach
+from .codes import Codes
+from .errors import CarriageReturn, InputError, LineError, OutOfReach
 from .files import clean_up_on_sigterm, describe, open_input, open_output, write
-from .learning import count_words, learn, read_counts
+from .learning import count_words, describe_fewer, find_return, learn, merges_asked_for, read_counts
 from .lines import blocks_of_lines
 from .progress import Progress
 from .rules import FORMS, Dropout, Rule, read_dropout
@@ -318,6 +319,7 @@ def run_learn(options: argparse.Namespace) -> None:
     progress = Progress()
     with open_output(options.output, options.input or "-") as out:
         counts = read_counts(options.input) if options.dict_input else count_words(options.input)
+        name = options.input or "standard input"
         try:
             codes = learn(
                 counts,
@@ -326,10 +328,32 @@ def run_learn(options: argparse.Namespace) -> None:
                 total_symbols=options.total_symbols,
                 progress=progress.counting("learning", "merges"),
             )
+            asked = check_learned(codes, counts, options)
+            write(out, codes.text().encode())
+        except CarriageReturn as error:
+            line = find_return(options.input) if options.input not in (None, "-") else None
+            raise InputError(f"{name}{f', line {line}' if line else ''}: {error}") from None
         except InputError as error:
-            raise InputError(f"{options.input or 'standard input'}: {error}") from None
+            raise InputError(f"{name}: {error}") from None
         progress.clear()
-        write(out, codes.text().encode())
+    if len(codes.pairs) < asked:
+        print(f"bpe-dropout: {describe_fewer(len(codes.pairs), asked, options.min_frequency)}", file=sys.stderr)
+
+
+def check_learned(codes: Codes, counts: Mapping[str, int], options: argparse.Namespace) -> int:
+    """An error if nothing was learned; gives how many merges were asked for."""
+    asked = merges_asked_for(counts, options.symbols, options.total_symbols)
+    if asked < 1:
+        raise InputError(
+            f"its characters alone are {options.symbols - asked} symbols, so there is nothing left to learn; ask for "
+            "more --symbols, or leave out --total-symbols"
+        )
+    if not codes.pairs:
+        raise InputError(
+            f"no pair of characters occurs {options.min_frequency} times, so there is nothing to learn; take more text, "
+            "or a lower --min-frequency"
+        )
+    return asked
 
 
 def run_distribution(options: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import InputError
+from .errors import CarriageReturn, InputError
 from .lines import read_lines
 
 
@@ -45,7 +45,13 @@ class Codes:
         return ranks
 
     def text(self) -> str:
-        """The content of a codes file."""
+        """The content of a codes file; an error if it could not be read again, by subword-nmt neither."""
+        for pair in self.pairs:
+            if "\r" in "".join(pair) and _pair(" ".join(pair)) != pair:
+                raise CarriageReturn(
+                    f"the merge {' '.join(pair)!r} has a carriage return (\\r), which no codes file can hold; remove "
+                    "it from the text, for example with: tr -d '\\r'"
+                )
         head = "#version: 0.2\n" if self.version == (0, 2) else ""
         return head + "".join(f"{left} {right}\n" for left, right in self.pairs)
 
@@ -66,11 +72,11 @@ class Codes:
         if lines and lines[0].startswith("#version:"):
             version, first = _version(lines[0], path), 2
         pairs: list[tuple[str, str]] = []
-        where: dict[tuple[str, str], int] = {}
+        where: dict[tuple[str, ...], int] = {}
         for number, line in enumerate(lines[first - 1 :], first):
             if merges >= 0 and len(pairs) == merges:
                 break
-            pair = tuple(line.strip("\r\n ").split(" "))
+            pair = _pair(line)
             if len(pair) != 2:
                 raise InputError(
                     f"{path}, line {number}: {line!r} is not a merge; expected two symbols with one space between them"
@@ -86,6 +92,10 @@ class Codes:
             raise InputError(f"{path} holds no merges; make a codes file with `bpe-dropout learn`")
         _check_end_of_word(lines, path, end_of_word)
         return cls(tuple(pairs), version, end_of_word is not False)
+
+
+def _pair(line: str) -> tuple[str, ...]:
+    return tuple(line.strip("\r\n ").split(" "))
 
 
 def _check_end_of_word(lines: list[str], path: str | Path, end_of_word: bool | None) -> None:

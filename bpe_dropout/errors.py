@@ -17,6 +17,10 @@ class LineError(InputError):
     """A line of text that cannot be used. Its text begins with the line; the caller adds the file in front."""
 
 
+class CarriageReturn(InputError):
+    """A merge with a carriage return, which cannot be read from a codes file."""
+
+
 class NoSuchSentence(InputError, IndexError):
     """A sentence that the corpus does not have."""
 

@@ -62,6 +62,27 @@ def learn(
     return Codes(tuple(pairs))
 
 
+def merges_asked_for(counts: Mapping[str, int], symbols: int, total_symbols: bool) -> int:
+    """How many merges so many symbols are, if the characters count as symbols, within words and at their ends."""
+    if not total_symbols:
+        return symbols
+    return symbols - len({one for word in counts for one in word[:-1]}) - len({word[-1] for word in counts})
+
+
+def describe_fewer(merges: int, asked: int, min_frequency: int) -> str:
+    """
+    >>> describe_fewer(57, 100, 2)
+    '57 merges were learned, and not 100: no other pair occurs 2 times'
+    """
+    return f"{merges} merges were learned, and not {asked}: no other pair occurs {min_frequency} times"
+
+
+def find_return(path: str | Path) -> int | None:
+    """The first line with a carriage return within it."""
+    with open(path, "rb") as file:
+        return next((number for number, line in enumerate(file, 1) if b"\r" in line.strip(b"\r\n ")), None)
+
+
 def _words(counts: Mapping[str, int]) -> bytes:
     """The words with spaces between them."""
     joined = " ".join(counts)

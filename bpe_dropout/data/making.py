@@ -24,7 +24,7 @@ from ..corpus import Corpus
 from ..dictionary import SPECIAL, Dictionary
 from ..errors import InputError
 from ..files import whole
-from ..learning import count_words, learn
+from ..learning import count_words, describe_fewer, learn
 from ..lines import decode_lines
 from ..methods import METHODS, Method, bpe, method_of
 from ..progress import Progress
@@ -266,8 +266,10 @@ def learn_codes(options: argparse.Namespace, folder: DataFolder) -> None:
         if learned is None or not options.joined_dictionary:
             print(f"learning {options.merges} merges of {name}", flush=True)
             progress = Progress()
-            learned = learn(words, options.merges, progress=progress.counting("learning", "merges"))
+            learned = learn(words, options.merges, min_frequency=2, progress=progress.counting("learning", "merges"))
             progress.clear()
+            if len(learned.pairs) < options.merges:
+                print(describe_fewer(len(learned.pairs), options.merges, 2))
             if not any(right.endswith("</w>") for _, right in learned.pairs):
                 raise InputError(f"{len(learned.pairs)} merges of {name} are too few: none of them ends a word")
         with whole(bpe.METHOD.file_of(folder.path, language)) as part:

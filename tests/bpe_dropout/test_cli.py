@@ -208,6 +208,26 @@ def test_learn_with_stray_carriage_returns():
     assert run("learn", "-s", 2, text=text.encode())[0].decode() == expected.getvalue()
 
 
+def test_merges_with_a_carriage_return_cannot_be_written(tmp_path):
+    """subword-nmt writes them, and then cannot read them."""
+    (tmp_path / "text").write_bytes(b"one\r\na\rb a\rb\n")
+    _, err = run("learn", "-i", tmp_path / "text", "-o", tmp_path / "codes", code=1)
+    assert f"error: {tmp_path}/text, line 2: the merge 'a \\r' has a carriage return (\\r), which no codes file" in err
+    assert "standard input: the merge" in run("learn", text=(tmp_path / "text").read_bytes(), code=1)[1]
+    assert not (tmp_path / "codes").exists()
+
+
+def test_fewer_merges_than_asked_for(files, tmp_path):
+    out, err = run("learn", "-s", 100, text=b"abc abc x\n")
+    assert out.decode().count("\n") == 3
+    assert err == "bpe-dropout: 2 merges were learned, and not 100: no other pair occurs 2 times\n"
+    assert run("learn", "-s", 7, "--total-symbols", text=b"abc abc x\n") == (
+        out,
+        "bpe-dropout: 2 merges were learned, and not 3: no other pair occurs 2 times\n",
+    )
+    assert run("learn", "-s", 6, "--total-symbols", text=b"abc abc x\n") == (out, "")
+
+
 def test_other_scripts_in_any_locale(files):
     out, _ = run("distribution", "-c", files / "codes", "-p", "0.5", "日本")
     assert "日@@ 本" in out.decode()
@@ -251,6 +271,8 @@ def test_dropout_is_a_probability_or_a_rule(files, p):
         (["apply", "-c", "{}/codes", "-i", "{}"], b"", "Is a directory"),
         (["learn"], b"", "standard input holds no words"),
         (["learn"], b"a b c\n", "no word of two characters"),
+        (["learn"], b"abc\n", "no pair of characters occurs 2 times, so there is nothing to learn; take more text, or"),
+        (["learn", "-s", "3", "-t"], b"abc abc\n", "characters alone are 3 symbols, so there is nothing left to learn"),
         (["learn"], b"a\n\xff\n", "standard input, line 2: not valid UTF-8"),
         (["learn", "-s", "0"], b"the\n", "the number of merges is 1 or more"),
         (["learn", "--dict-input"], b"the 5\nof\n", "line 2: expected a word, a space and its count, not 'of'"),
