@@ -42,11 +42,12 @@ class MostProbable:
         dropout: Dropout,
         count: int,
         *,
+        epoch: int | None = None,
         split: Split = "spaces",
         limit: int = LIMIT,
         beyond: Literal["error", "plain"] = "error",
     ) -> None:
-        self._segmenter, self._dropout, self._count = segmenter, segmenter._rates(dropout), count
+        self._segmenter, self._dropout, self._count = segmenter, segmenter._rates(dropout, epoch), count
         if check_number("the number of segmentations", count) < 1:
             raise InputError("the number of segmentations is 1 or more, not 0")
         self._split, self._limit, self._beyond = split, limit, beyond

@@ -154,6 +154,34 @@ def test_distribution(files):
     assert (parsed["word"], parsed["dropout"]) == ("statement", 0.2)
 
 
+def test_distribution_shows_as_many_as_asked_for(files):
+    options = ("distribution", "-c", files / "codes", "-p", "0.2", "--json", "statement")
+    all_of_them, some = (json.loads(run(*options, *more)[0]) for more in ((), ("-n", 3)))
+    assert len(all_of_them["segmentations"]) > 20
+    assert "others" not in all_of_them
+    assert some["segmentations"] == all_of_them["segmentations"][:3]
+    assert some["others"] == pytest.approx(sum(one["probability"] for one in all_of_them["segmentations"][3:]))
+
+
+def test_distribution_in_an_epoch_of_a_schedule(files):
+    options = ("distribution", "-c", files / "codes", "-n", 2, "statement")
+    scheduled, plain = (
+        run(*options, *more)[0].decode() for more in (("-p", "0.4@anneal:5", "--epoch", 3), ("-p", 0.2))
+    )
+    assert scheduled.startswith("statement  (p = 0.4@anneal:5 in epoch 3: ")
+    assert scheduled.split("\n")[1:] == plain.split("\n")[1:]
+
+
+def test_rules_by_frequency_are_for_training(files):
+    """Where there is a text to count merges in."""
+    for command in ("apply", "distribution"):
+        assert b"frequency" not in run(command, "--help")[0]
+    text = (files / "text").read_bytes()
+    out, _ = run("calibrate", "-c", files / "codes", "--rule", "frequency:1..0", text=text)
+    assert out.decode().startswith("frequency:")
+    assert "a rule by frequency is for training (fairseq, PyTorch, Corpus)" in out.decode()
+
+
 def test_distribution_of_a_long_word(files):
     """Too many segmentations to list: the most probable are found without the others."""
     word = "statement" * 8
@@ -251,11 +279,13 @@ def test_help():
 
 @pytest.mark.parametrize("p", ["1.1", "-0.1", "rank:0..2", "nan", "x"])
 def test_dropout_is_a_probability_or_a_rule(files, p):
-    _, err = run("apply", "-c", files / "codes", f"-p={p}", code=2)
+    _, err = run("apply", "-c", files / "codes", f"-p={p}", code=1)
+    assert len(err.splitlines()) == 1
     expected = (
         "is no rule of dropout, such as 0.1, rank:0.05..0.2" if p in ("nan", "x") else "a probability from 0 to 1"
     )
-    assert expected in " ".join(err.split())
+    assert "error: -p: " in err
+    assert expected in err
 
 
 @pytest.mark.parametrize(
@@ -279,6 +309,17 @@ def test_dropout_is_a_probability_or_a_rule(files, p):
         (["learn", "--dict-input"], b"the -5\n", "line 1: expected a word, a space and its count, not 'the -5'"),
         (["learn", "--dict-input"], b" 5\n", "line 1: expected a word, a space and its count, not ' 5'"),
         (["learn", "--dict-input"], b"", "standard input holds no words"),
+        (
+            ["apply", "-c", "{}/codes", "-p", "0.9@warmup:5"],
+            b"",
+            "has other rates in each epoch: say which it is, from 1",
+        ),
+        (["apply", "-c", "{}/codes", "-p", "0x1"], b"the\n", "error: -p: '0x1': 0 times 1 is no dropout"),
+        (["apply", "-c", "{}/codes", "-s", "\n"], b"the\n", "a separator has no white space, which ends words: not"),
+        (["apply", "-c", "{}/codes", "-s", ""], b"the\n", "with an empty --separator, words could not be told from"),
+        (["apply", "-c", "{}/codes", "--glossaries", ""], b"the\n", "a glossary is a regular expression of one line"),
+        (["distribution", "-c", "{}/codes", "-n", "-30", "the"], b"", "-n; 0: all of them) is a whole number from 0"),
+        (["distribution", "-c", "{}/codes", "-p", "0.2@anneal:3", "the"], b"", "has other rates in each epoch"),
         (["distribution", "-c", "{}/codes", "two words"], b"", "'two words' is not one word"),
         (["calibrate", "-c", "{}/codes", "--ratio", "99"], b"the\n", "no dropout makes this text 99.0 times longer"),
         (["calibrate", "-c", "{}/codes"], b"", "standard input holds no words"),

@@ -271,6 +271,11 @@ def test_round_trip_of_real_text(shared):
 def test_desegment_at_the_end_of_a_line(segmenter):
     assert segmenter.desegment("un@@ related un@@") == "unrelated un"
     assert segmenter.desegment([]) == ""
+    for separator in ("\n", " ", "@ @", "\u00a0"):
+        with pytest.raises(InputError, match="a separator has no white space"):
+            Segmenter(segmenter.codes, separator=separator)
+    with pytest.raises(InputError, match="a glossary is a regular expression of one line, not ''"):
+        Segmenter(segmenter.codes, glossaries=["a", ""])
     with pytest.raises(InputError, match="separator"):
         Segmenter(segmenter.codes, separator="").desegment("a b")
 
