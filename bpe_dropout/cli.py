@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from .codes import Codes
-from .errors import CarriageReturn, InputError, LineError, OutOfReach, check_number
+from .errors import CarriageReturn, InputError, LineError, OutOfReach, check_number, check_threads
 from .files import clean_up_on_sigterm, describe, open_input, open_output, write
 from .learning import count_words, describe_fewer, find_return, learn, merges_asked_for, read_counts
 from .lines import blocks_of_lines
@@ -292,8 +292,7 @@ def read_segmenter(options: argparse.Namespace) -> Segmenter:
 
 
 def run_apply(options: argparse.Namespace) -> None:
-    if options.threads < 1:
-        raise InputError(f"the number of threads is 1 or more, not {options.threads}")
+    check_threads(options.threads)
     dropout = dropout_of(options)
     if isinstance(dropout, Rule):
         dropout.at(options.epoch)  # an error if it needs one and there is none

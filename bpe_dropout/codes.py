@@ -18,7 +18,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import CarriageReturn, InputError
+from .errors import CarriageReturn, InputError, shorten
 from .lines import read_lines
 
 
@@ -49,8 +49,8 @@ class Codes:
         for pair in self.pairs:
             if "\r" in "".join(pair) and _pair(" ".join(pair)) != pair:
                 raise CarriageReturn(
-                    f"the merge {' '.join(pair)!r} has a carriage return (\\r), which no codes file can hold; remove "
-                    "it from the text, for example with: tr -d '\\r'"
+                    f"the merge {shorten(' '.join(pair))} has a carriage return (\\r), which no codes file can hold; "
+                    "remove it from the text, for example with: tr -d '\\r'"
                 )
         head = "#version: 0.2\n" if self.version == (0, 2) else ""
         return head + "".join(f"{left} {right}\n" for left, right in self.pairs)
@@ -79,11 +79,13 @@ class Codes:
             pair = _pair(line)
             if len(pair) != 2:
                 raise InputError(
-                    f"{path}, line {number}: {line!r} is not a merge; expected two symbols with one space between them"
+                    f"{path}, line {number}: {shorten(line)} is not a merge; expected two symbols with one space "
+                    "between them"
                 )
             if pair in where:
                 warnings.warn(
-                    f"{path}, line {number}: the merge {line!r} is already in line {where[pair]}; the first counts",
+                    f"{path}, line {number}: the merge {shorten(line)} is already in line {where[pair]}; the first "
+                    "counts",
                     stacklevel=2,
                 )
             where.setdefault(pair, number)
@@ -109,7 +111,7 @@ def _check_end_of_word(lines: list[str], path: str | Path, end_of_word: bool | N
         )
     if end_of_word is False and number is not None:
         raise InputError(
-            f"{path}, line {number}: the merge {lines[number - 1]!r} ends a word, so this table does have "
+            f"{path}, line {number}: the merge {shorten(lines[number - 1])} ends a word, so this table does have "
             "end-of-word marks; leave out --no-end-of-word (in Python end_of_word=False)"
         )
 
@@ -128,7 +130,7 @@ def read_piece_counts(path: str | Path) -> dict[str, int]:
     for number, line in enumerate(read_lines(path, "a vocabulary, as subword-nmt get-vocab writes it"), 1):
         piece, _, count = line.strip("\r\n ").partition(" ")
         if not re.fullmatch(r"-?[0-9]+", count):
-            raise InputError(f"{path}, line {number}: expected a piece, a space and its count, not {line!r}")
+            raise InputError(f"{path}, line {number}: expected a piece, a space and its count, not {shorten(line)}")
         counts[piece] = max(int(count), counts.get(piece, int(count)))
     return counts
 

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from .dictionary import Dictionary
 from .draws import cumulate
-from .errors import InputError, NoSuchSentence, check_number
+from .errors import InputError, NoSuchSentence, NoSuchWord, check_number, check_threads
 from .keys import make_key
 from .lists import Lists
 from .rules import Dropout, Rule, read_dropout
@@ -134,6 +134,8 @@ class Corpus:
 
     def type(self, number: int) -> str:
         """The word that has this number."""
+        if not 0 <= number < len(self.counts):
+            raise NoSuchWord(number, len(self.counts))
         begin, end = int(self._type_ends[number]), int(self._type_ends[number + 1])
         return self._types[begin:end].tobytes().decode()
 
@@ -214,7 +216,7 @@ class Corpus:
             parts,
             rates,
             check_number("the memory", memory),
-            _threads(threads),
+            check_threads(threads),
             *frame,
         )
         logger.info(
@@ -359,7 +361,7 @@ class Sampler:
         if count == 0 and listed is not None:
             return np.zeros(0, np.int32)
         key = make_key(seed, epoch, side)
-        return self._core_of(epoch).lengths(key, first, count, _listed(listed), _threads(threads))
+        return self._core_of(epoch).lengths(key, first, count, _listed(listed), check_threads(threads))
 
     @overload
     def tokens(
@@ -394,7 +396,7 @@ class Sampler:
         first, count, listed = self._select(sentences)
         if count == 0 and listed is not None:
             return Ragged(np.zeros(0, np.int32), np.zeros(1, np.int64))
-        return Ragged(*self._core_of(epoch).ids(key, first, count, _listed(listed), _threads(threads)))
+        return Ragged(*self._core_of(epoch).ids(key, first, count, _listed(listed), check_threads(threads)))
 
     def _select(self, sentences: range | ArrayLike | None) -> tuple[int, int, NDArray[np.int64] | None]:
         if sentences is None:
@@ -442,10 +444,6 @@ _NONE_LISTED: NDArray[np.int64] = np.zeros(0, np.int64)
 
 def _listed(listed: NDArray[np.int64] | None) -> NDArray[np.int64]:
     return _NONE_LISTED if listed is None else listed
-
-
-def _threads(threads: int) -> int:
-    return max(1, check_number("the number of threads", threads, 1025))
 
 
 def _check_sentence(number: int | np.integer[Any], sentences: int) -> int:

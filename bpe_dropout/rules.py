@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .errors import InputError, check_dropout
+from .errors import InputError, check_dropout, shorten
 from .lines import read_lines
 
 _NUMBER = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
@@ -221,7 +221,7 @@ def read_rates(path: str | Path, merges: int) -> list[float]:
     rates = []
     for number, line in enumerate(lines, 1):
         if not re.fullmatch(_NUMBER, line.strip()) or not 0 <= float(line) <= 1:
-            raise InputError(f"{path}, line {number}: {line!r} is not a rate; expected a number from 0 to 1")
+            raise InputError(f"{path}, line {number}: {shorten(line)} is not a rate; expected a number from 0 to 1")
         rates.append(float(line))
     if len(rates) != merges:
         raise InputError(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from .codes import Codes, read_vocabulary
-from .errors import InputError, LineError, OutOfReach, check_number, encode, not_text
+from .errors import InputError, LineError, OutOfReach, check_number, check_threads, encode, not_text, shorten
 from .keys import FreshKeys, check_no_key, make_key
 from .rules import Dropout, Rule, has_schedule, may_drop, read_dropout
 
@@ -247,10 +247,11 @@ class Segmenter:
         epoch.
         """
         rates = self._rates(dropout, epoch)
+        states = check_number("the limit of states", limit, least=1)
         try:
-            outcomes = _core.distribution(self._merges, self.word(word), rates, limit)
+            outcomes = _core.distribution(self._merges, self.word(word), rates, states)
         except _core.TooManyStates as error:
-            raise OutOfReach(f"the segmentations of {word!r} are too many to list: {error}") from None
+            raise OutOfReach(f"the segmentations of {shorten(word)} are too many to list: {error}") from None
         named = ((tuple(map(self._piece_name, pieces)), probability) for pieces, probability in outcomes)
         return dict(sorted(named, key=lambda outcome: (-outcome[1], outcome[0])))
 
@@ -266,16 +267,16 @@ class Segmenter:
         error if that is more than `limit` states of Algorithm 1 at a time; the error then says between which bounds
         the probability is.
         """
-        given = list(pieces)
-        word = self._join(given)
+        given, states = list(pieces), check_number("the limit of states", limit, least=1)
+        word, rates = self.word(self._join(given)), self._rates(dropout, epoch)
         try:
-            least, most = _core.probability(self._merges, self.word(word), self._rates(dropout, epoch), given, limit)
+            least, most = _core.probability(self._merges, word, rates, given, states)
         except _core.TooManyStates as error:
-            raise OutOfReach(f"the probability of {' '.join(given)!r} cannot be computed: {error}") from None
+            raise OutOfReach(f"the probability of {shorten(' '.join(given))} cannot be computed: {error}") from None
         if most - least > 1e-12 * most:
             raise OutOfReach(
-                f"the probability of {' '.join(given)!r} is between {least:g} and {most:g}: to compute it exactly "
-                f"needs more than {limit} states at a time"
+                f"the probability of {shorten(' '.join(given))} is between {least:g} and {most:g}: to compute it "
+                f"exactly needs more than {limit} states at a time"
             )
         return least
 
@@ -283,7 +284,8 @@ class Segmenter:
         """The word that these are the pieces of."""
         for piece in pieces[:-1]:
             if not piece.endswith(self.separator):
-                raise InputError(f"{piece!r} is within a word and must end with {self.separator!r}: {' '.join(pieces)}")
+                word = shorten(" ".join(pieces))
+                raise InputError(f"{shorten(piece)} is within a word and must end with {self.separator!r}: {word}")
         return "".join([*(piece.removesuffix(self.separator) for piece in pieces[:-1]), *pieces[-1:]])
 
     def most_probable(
@@ -336,7 +338,7 @@ class Segmenter:
     def word(self, word: str) -> _core.Word:
         """A word for the compiled core; an error if it is not one."""
         if not word or " " in word or "\n" in word:
-            raise InputError(f"{word!r} is not one word")
+            raise InputError(f"{shorten(word)} is not one word")
         encode(word)
         return _core.Word(word, self.parts(word))
 
@@ -360,8 +362,8 @@ class Stream:
         self._ids = dictionary.bind(segmenter) if dictionary is not None else None
         self._to_ids = self._ids is not None
         self._fresh, self._drops = segmenter._fresh, may_drop(self._dropout)
-        self._split, self._memory = _split(split), memory
-        self._threads = check_number("the number of threads", threads, 1025) or 1
+        self._split, self._memory = _split(split), check_number("the memory", memory)
+        self._threads = check_threads(threads)
         self._made = self._make(segmenter._rates(self._dropout, 1))
 
     def _make(self, rates: _core.AnyDropout) -> tuple[_core.AnyDropout, _core.Streams]:

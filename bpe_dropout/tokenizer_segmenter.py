@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from . import _core
 from .codes import Codes
 from .dictionary import Dictionary
-from .errors import InputError
+from .errors import InputError, shorten
 from .keys import make_key
 from .rules import Dropout
 from .segmenter import Segmenter, Split, Stream
@@ -227,7 +227,7 @@ class TokenizerSegmenter(Segmenter):
         splits = self.words.split(text)
         words = list(self._line(splits, 1.0))
         if len(words) != 1:
-            raise InputError(f"{text!r} is not one word of this tokenizer, but {len(words)}")
+            raise InputError(f"{shorten(text)} is not one word of this tokenizer, but {len(words)}")
         return splits[0], words[0]
 
     def _spans(self, tokens: list[int], unit: Atoms, begin: int) -> list[Token]:

@@ -89,6 +89,11 @@ def given(options: argparse.Namespace, role: str, method: Method) -> str | None:
     return getattr(options, f"{role}_{method.given}", None) or getattr(options, method.given, None)
 
 
+def given_by(options: argparse.Namespace, role: str, method: Method) -> str:
+    """The option that gave it."""
+    return f"--{role}-{method.given}" if getattr(options, f"{role}_{method.given}", None) else f"--{method.given}"
+
+
 def preparation(options: argparse.Namespace, language: str) -> Preparation:
     return Preparation(language, **{step: getattr(options, step) for step in STEPS if step != "escape"})
 
@@ -123,7 +128,10 @@ def check_options(options: argparse.Namespace) -> dict[str, Method]:
     for role, language in roles(options):
         named = [method for method in METHODS.values() if given(options, role, method)]
         learns = bool(getattr(options, "merges", None))
-        if len(named) + learns != 1:
+        if len(named) + learns > 1:
+            ways = [given_by(options, role, method) for method in named] + ["--merges"] * learns
+            raise InputError(f"{' and '.join(ways)} are two ways to segment {language}: leave one of them out")
+        if not named and not learns:
             ways = [f"--{method.given} or --{role}-{method.given}" for method in METHODS.values()]
             if not hasattr(options, "merges"):
                 ways = ways[:1]
@@ -132,8 +140,12 @@ def check_options(options: argparse.Namespace) -> dict[str, Method]:
             raise InputError(f"say what segments {language}: {', or '.join(ways)}")
         method = bpe.METHOD if learns else named[0]
         methods[language] = method
-        if not learns:
-            method.load(Path(given(options, role, method) or ""), role)
+        if file := given(options, role, method):
+            if not Path(file).is_file():
+                raise InputError(
+                    f"there is no {file}: {given_by(options, role, method)} names a file of {method.learned}"
+                )
+            method.load(Path(file), role)
         pieces = getattr(options, f"{role}_pieces")
         if method is not bpe.METHOD and (pieces or options.vocabulary_threshold or options.glossaries):
             raise InputError("--vocabulary-threshold, --src-pieces, --tgt-pieces and --glossaries are for BPE")

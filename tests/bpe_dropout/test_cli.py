@@ -296,7 +296,21 @@ def test_dropout_is_a_probability_or_a_rule(files, p):
         (["apply", "-c", "{}/codes", "-o", "{}/nowhere/out"], b"", "out cannot be written: there is no folder"),
         (["apply", "-c", "{}/codes", "-o", "/dev/full"], b"the\n", "No space left on device; free some space"),
         (["apply", "-c", "{}/codes", "--seed", "-1"], b"the\n", "error: the seed is a whole number from 0"),
-        (["apply", "-c", "{}/codes", "--threads", "0"], b"the\n", "the number of threads is 1 or more"),
+        (
+            ["apply", "-c", "{}/codes", "--threads", "0"],
+            b"the\n",
+            "the number of threads is a whole number from 1 to 1024",
+        ),
+        (
+            ["apply", "-c", "{}/codes", "--threads", "99999"],
+            b"the\n",
+            "the number of threads is a whole number from 1 to",
+        ),
+        (
+            ["distribution", "-c", "{}/codes", "a" * 100_000],
+            b"",
+            "'... (100000 characters) cannot be found: more than 128",
+        ),
         (["apply", "-c", "{}/codes"], b"fine\nnot \xff\n", "standard input, line 2: not valid UTF-8, at byte 5"),
         (["apply", "-c", "{}/codes", "-i", "{}"], b"", "Is a directory"),
         (["learn"], b"", "standard input holds no words"),

@@ -220,6 +220,8 @@ def test_more_characters_than_symbols():
         ({"ab": 2, "c d": 1}, {}, "'c d' is not a word: a word has at least one character, and no space"),
         ({"ab\ud800": 2}, {}, r"'ab\\ud800' has a lone surrogate"),
         ({"ab": 2**53}, {}, "counts are too large"),
+        ({"ab": 1.5}, {}, r"the count of 'ab' is a whole number, not 1\.5"),
+        ("abab", {}, "merges are learned from words and their counts, such as .*, not from 'abab'"),
     ],
 )
 def test_what_goes_wrong_is_said(counts, options, message):

@@ -94,8 +94,7 @@ def test_bad_texts(corpus, tmp_path):
         "error: T/bad.xx, line 2: not valid UTF-8, at byte 1 of the line",
         "error: say what segments en: --codes or --src-codes",
         "error: T is not a data folder, so it is not overwritten",
-        "error: there is no T/none: the merges of the source side. Put the file there, or name it with "
-        "--bpe-dropout-src-codes",
+        "error: there is no T/none: --codes names a file of merges",
     ]
     assert (tmp_path / "short.en").exists()
     assert not (tmp_path / "OUT").exists()
@@ -363,6 +362,9 @@ def test_segmented_text_is_noticed_before_it_is_tokenized(corpus, tmp_path):
     ("more", "sentence"),
     [
         (["--merges", "-30"], "--merges is a whole number from 1 on, not -30"),
+        (["--merges", "20", "--codes", "c"], "--codes and --merges are two ways to segment en: leave one of them out"),
+        (["--src-codes", "c", "--unigram", "u"], "--src-codes and --unigram are two ways to segment en: leave one"),
+        (["--unigram", "nowhere"], "there is no nowhere: --unigram names a file of unigram model"),
         (["--merges", "1"], "1 merges of en are too few: none of them ends a word"),
         (
             ["--merges", "50", "--vocabulary-threshold", "0"],
