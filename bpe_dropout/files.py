@@ -47,7 +47,8 @@ def whole(path: str | Path) -> Iterator[Path]:
             error.filename = str(path)  # the name that the user knows
         raise
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what could not be written, cannot always be removed
+            part.unlink(missing_ok=True)
 
 
 def clean_up_on_sigterm() -> None:

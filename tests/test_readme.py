@@ -80,7 +80,7 @@ def test_the_output_that_is_shown(page, folder, codes):
         assert block.startswith("$ ")
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             # `yes | head` ends with SIGPIPE, as in a terminal.
-            assert run(["bash", "-euc", command], folder) == shown
+            assert run(["bash", "-euc", f"exec 2>&1; {command}"], folder) == shown
 
 
 def test_sides_differ(folder, codes):

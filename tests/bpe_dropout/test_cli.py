@@ -407,12 +407,16 @@ def test_an_output_that_is_there_keeps_its_links_and_its_mode(files, tmp_path):
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def test_an_output_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+def test_an_output_that_cannot_be_written_is_named(codes, tmp_path, monkeypatch):
     """By its own name, and not by that of the file that would become it."""
     out = tmp_path / "out"
     with pytest.raises(PermissionError) as error, whole(out) as part:
         raise PermissionError(errno.EACCES, "Permission denied", str(part))
     assert describe(error.value) == f"{out}: Permission denied"
+    long = "a" * 250  # with what is added to it, too long
+    assert run("apply", "-c", write_codes(tmp_path / "codes", codes), "-o", tmp_path / long, code=1)[1].endswith(
+        f"{long}: File name too long\n"
+    )
     out.touch()
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
     with pytest.raises(InputError, match="out cannot be written: the file is there, and may only be read"):

@@ -276,6 +276,12 @@ def test_languages_of_a_folder(data, tmp_path):
         DataFolder(tmp_path)
 
 
+def test_fewer_merges_than_asked_for(corpus, tmp_path):
+    done = plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "100000")
+    learned = len(Codes.read(tmp_path / "DATA" / "codes.en").pairs)
+    assert f"{learned} merges were learned, and not 100000: no other pair occurs 2 times" in done.out
+
+
 def test_joint_merges(corpus, tmp_path):
     """--joined-dictionary learns one table of both sides: what subword-nmt learns of the two texts together."""
     folder = tmp_path / "DATA"
