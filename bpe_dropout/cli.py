@@ -340,7 +340,7 @@ def run_learn(options: argparse.Namespace) -> None:
             asked = check_learned(codes, counts, options)
             write(out, codes.text().encode())
         except CarriageReturn as error:
-            line = find_return(options.input) if options.input not in (None, "-") else None
+            line = find_return(name) if os.path.isfile(name) else None
             raise InputError(f"{name}{f', line {line}' if line else ''}: {error}") from None
         except InputError as error:
             raise InputError(f"{name}: {error}") from None

@@ -45,7 +45,7 @@ class Codes:
         return ranks
 
     def text(self) -> str:
-        """The content of a codes file; an error if it could not be read again, by subword-nmt neither."""
+        """The content of a codes file; an error if it could not be read again, which subword-nmt could not either."""
         for pair in self.pairs:
             if "\r" in "".join(pair) and _pair(" ".join(pair)) != pair:
                 raise CarriageReturn(

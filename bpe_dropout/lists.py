@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .draws import choose, cumulate
-from .errors import check_number, check_threads
+from .errors import check_number
 
 if TYPE_CHECKING:
     from .corpus import Corpus, Sampler
@@ -88,7 +88,7 @@ class BoundedSampler:
         threads: int = 1,
     ) -> None:
         self._corpus, self._outcomes, self._unit, self._eos = corpus, outcomes, unit, eos
-        self._threads = check_threads(threads)
+        self._threads = max(1, check_number("the number of threads", threads, 1025))
         self._kept = Lists()
         self._units: NDArray[np.uint32] | None = None  # in the place of the corpus's words
         if unit == "sentence":
@@ -96,7 +96,7 @@ class BoundedSampler:
             return
         not_kept = np.uint32(2**32 - 1)
         numbers = np.full(len(corpus.counts), not_kept)
-        for kept, number in enumerate(self._frequent(check_number("the memory", memory))):
+        for kept, number in enumerate(self._frequent(memory)):
             numbers[number] = kept
         self._units = numbers[corpus.words]
         self._single = np.flatnonzero(self._units == not_kept)

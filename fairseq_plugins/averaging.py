@@ -28,7 +28,7 @@ def average(paths: Sequence[Path], output: Path, last: int | None = None, by: st
     for path in paths:
         print(f"takes {path}")
     state = average_states(paths)
-    with whole(output) as part:
+    with whole(output.resolve()) as part:
         torch.save(state, part)
     print(f"wrote {output}, the average of {len(paths)}")
 
