@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .corpus import Corpus, Ragged, Sampler
     from .dictionary import Dictionary
     from .draws import choose, first_bits
+    from .learning import learn
     from .lists import BoundedSampler
     from .merge_counts import count_merges
     from .most_probable import MostProbable
@@ -43,6 +44,7 @@ __all__ = [
     "choose",
     "count_merges",
     "first_bits",
+    "learn",
     "read_vocabulary",
 ]
 
@@ -58,6 +60,7 @@ _LATER = {
     "Dictionary": "dictionary",
     "choose": "draws",
     "first_bits": "draws",
+    "learn": "learning",
     "BoundedSampler": "lists",
     "MostProbable": "most_probable",
     "count_merges": "merge_counts",

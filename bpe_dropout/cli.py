@@ -20,18 +20,21 @@ import signal
 import stat
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, BinaryIO
 
-from .errors import InputError, LineError, OutOfReach
+from .codes import Codes
+from .errors import CarriageReturn, InputError, LineError, OutOfReach, check_number, check_threads
 from .files import clean_up_on_sigterm, describe, open_input, open_output, write
-from .learning import count_words, learn, read_counts
+from .learning import count_words, describe_fewer, find_return, learn, merges_asked_for, read_counts
 from .lines import blocks_of_lines
 from .progress import Progress
-from .rules import FORMS, Dropout, Rule, read_dropout
+from .rules import FORMS, Rule, has_schedule, read_dropout
 from .segmenter import Segmenter
 
 SIDES = {"source": 0, "target": 1}
+MOST = 20  # segmentations that are shown of a word
 Outcomes = dict[tuple[str, ...], float]
 
 
@@ -107,9 +110,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_segmenter(apply)
     add_dropout(apply)
     apply.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the draws (default: %(default)s)")
-    apply.add_argument(
-        "--epoch", type=int, default=0, metavar="N", help="each epoch has draws of its own (default: %(default)s)"
-    )
+    add_epoch(apply, "each epoch has draws of its own (default: 0)")
     apply.add_argument(
         "--side",
         choices=SIDES,
@@ -168,16 +169,16 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_segmenter(distribution)
     add_dropout(distribution, default=0.1)
+    add_epoch(distribution, "the epoch")
     distribution.add_argument("words", nargs="+", metavar="WORD")
     distribution.add_argument(
         "-n",
         "--most",
         type=int,
-        default=20,
         metavar="N",
-        help="show the N most probable; 0 shows all (default: %(default)s)",
+        help=f"show the N most probable; 0 shows all (default: {MOST}, and all with --json)",
     )
-    distribution.add_argument("--json", action="store_true", help="print all of them as JSON, one line per word")
+    distribution.add_argument("--json", action="store_true", help="print them as JSON, one line per word")
 
     calibrate = command(
         "calibrate",
@@ -255,7 +256,6 @@ def add_dropout(parser: argparse.ArgumentParser, default: float = 0.0) -> None:
     parser.add_argument(
         "-p",
         "--dropout",
-        type=dropout,
         default=default,
         metavar="P",
         help="the probability that a merge is dropped, from 0 to 1 (default: %(default)s), or a rule that gives each "
@@ -263,15 +263,21 @@ def add_dropout(parser: argparse.ArgumentParser, default: float = 0.0) -> None:
     )
 
 
-def dropout(text: str) -> float | Rule:
+def add_epoch(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--epoch", type=int, metavar="N", help=f"{what}; needed for a schedule, which begins with epoch 1"
+    )
+
+
+def dropout_of(options: argparse.Namespace) -> float | Rule:
     try:
-        return read_dropout(text)
+        return read_dropout(options.dropout)
     except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise InputError(f"-p: {error}") from None
 
 
 def read_segmenter(options: argparse.Namespace) -> Segmenter:
-    return Segmenter.from_codes(
+    segmenter = Segmenter.from_codes(
         options.codes,
         merges=options.merges,
         vocabulary=options.vocabulary,
@@ -280,14 +286,19 @@ def read_segmenter(options: argparse.Namespace) -> Segmenter:
         separator=options.separator,
         end_of_word=options.end_of_word,
     )
+    if not options.separator and segmenter.codes.end_of_word:
+        raise InputError("with an empty --separator, words could not be told from pieces; it is for --no-end-of-word")
+    return segmenter
 
 
 def run_apply(options: argparse.Namespace) -> None:
-    if options.threads < 1:
-        raise InputError(f"the number of threads is 1 or more, not {options.threads}")
-    stream = read_segmenter(options).stream(options.dropout, threads=options.threads)
+    check_threads(options.threads)
+    dropout = dropout_of(options)
+    if isinstance(dropout, Rule):
+        dropout.at(options.epoch)  # an error if it needs one and there is none
+    stream = read_segmenter(options).stream(dropout, threads=options.threads)
     name = options.input or "standard input"
-    with open_input(options.input) as source, open_output(options.output) as out:
+    with open_input(options.input) as source, open_output(options.output, *files_read(options, dropout)) as out:
         progress, size = Progress(), size_of(source)
         show = progress.counting("segmenting", "MB", 1e6)
         lines = done = 0
@@ -305,55 +316,94 @@ def run_apply(options: argparse.Namespace) -> None:
         progress.clear()
 
 
+def files_read(options: argparse.Namespace, dropout: float | Rule) -> list[str | Path]:
+    """What `apply` reads, and so does not write over."""
+    files = [options.input or "-", options.codes, options.vocabulary]
+    if isinstance(dropout, Rule) and dropout.path:
+        files.append(Path(options.codes).parent / dropout.path)
+    return [file for file in files if file]
+
+
 def run_learn(options: argparse.Namespace) -> None:
     progress = Progress()
-    counts = read_counts(options.input) if options.dict_input else count_words(options.input)
-    try:
-        codes = learn(
-            counts,
-            options.symbols,
-            min_frequency=options.min_frequency,
-            total_symbols=options.total_symbols,
-            progress=progress.counting("learning", "merges"),
+    with open_output(options.output, options.input or "-") as out:
+        counts = read_counts(options.input) if options.dict_input else count_words(options.input)
+        name = options.input or "standard input"
+        try:
+            codes = learn(
+                counts,
+                options.symbols,
+                min_frequency=options.min_frequency,
+                total_symbols=options.total_symbols,
+                progress=progress.counting("learning", "merges"),
+            )
+            asked = check_learned(codes, counts, options)
+            write(out, codes.text().encode())
+        except CarriageReturn as error:
+            line = find_return(name) if os.path.isfile(name) else None
+            raise InputError(f"{name}{f', line {line}' if line else ''}: {error}") from None
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+        progress.clear()
+    if len(codes.pairs) < asked:
+        print(f"bpe-dropout: {describe_fewer(len(codes.pairs), asked, options.min_frequency)}", file=sys.stderr)
+
+
+def check_learned(codes: Codes, counts: Mapping[str, int], options: argparse.Namespace) -> int:
+    """An error if nothing was learned; gives how many merges were asked for."""
+    asked = merges_asked_for(counts, options.symbols, options.total_symbols)
+    if asked < 1:
+        raise InputError(
+            f"its characters alone are {options.symbols - asked} symbols, so there is nothing left to learn; ask for "
+            "more --symbols, or leave out --total-symbols"
         )
-    except InputError as error:
-        raise InputError(f"{options.input or 'standard input'}: {error}") from None
-    progress.clear()
-    with open_output(options.output) as out:
-        write(out, codes.text().encode())
+    if not codes.pairs:
+        raise InputError(
+            f"no pair of characters occurs {options.min_frequency} times, so there is nothing to learn; take more "
+            "text, or a lower --min-frequency"
+        )
+    return asked
 
 
 def run_distribution(options: argparse.Namespace) -> None:
-    segmenter = read_segmenter(options)
+    dropout, segmenter = dropout_of(options), read_segmenter(options)
+    if options.most is not None:
+        check_number("the number of segmentations (-n; 0: all of them)", options.most)
     for word in options.words:
         try:
-            outcomes, listed = segmenter.distribution(word, options.dropout), True
+            outcomes, listed = segmenter.distribution(word, dropout, epoch=options.epoch), True
         except OutOfReach:
-            if not options.most:
+            if options.most == 0:
                 raise
-            best = segmenter.most_probable(word, options.dropout, options.most)
+            best = segmenter.most_probable(word, dropout, options.most or MOST, epoch=options.epoch)
             outcomes, listed = {tuple(pieces): p for pieces, p in best}, False
         if options.json:
-            print(json.dumps(as_json(word, options.dropout, outcomes, listed), ensure_ascii=False, default=str))
+            told = {"word": word, "dropout": dropout, **({} if options.epoch is None else {"epoch": options.epoch})}
+            print(json.dumps({**told, **as_json(outcomes, options.most, listed)}, ensure_ascii=False, default=str))
         else:
-            print_distribution(word, options, outcomes, listed)
+            print_distribution(word, dropout, options, outcomes, listed)
 
 
-def as_json(word: str, dropout: Dropout, outcomes: Outcomes, listed: bool) -> dict[str, Any]:
-    segmentations = [{"pieces": pieces, "probability": p} for pieces, p in outcomes.items()]
-    others = {} if listed else {"others": 1 - sum(outcomes.values())}
-    return {"word": word, "dropout": dropout, "segmentations": segmentations, **others}
+def as_json(outcomes: Outcomes, most: int | None, listed: bool) -> dict[str, Any]:
+    """All segmentations, or the most probable of them, and then the probability of all others."""
+    shown = list(outcomes.items())[: most or None]
+    segmentations = [{"pieces": pieces, "probability": p} for pieces, p in shown]
+    others = {} if listed and len(shown) == len(outcomes) else {"others": max(0.0, 1 - sum(p for _, p in shown))}
+    return {"segmentations": segmentations, **others}
 
 
-def print_distribution(word: str, options: argparse.Namespace, outcomes: Outcomes, listed: bool) -> None:
+def print_distribution(
+    word: str, dropout: float | Rule, options: argparse.Namespace, outcomes: Outcomes, listed: bool
+) -> None:
     """All segmentations, or the most probable of them; `listed` says whether all are known."""
     if listed:
         length = sum(p * len(pieces) for pieces, p in outcomes.items())
         told = f"{len(outcomes)} segmentations, {length:.3f} pieces on average"
     else:
         told = f"too many segmentations to list, the {len(outcomes)} most probable"
-    print(f"{word}  (p = {options.dropout:g}: {told})")
-    shown = list(outcomes.items())[: options.most or None]
+    epoch = f" in epoch {options.epoch}" if has_schedule(dropout) else ""
+    print(f"{word}  (p = {dropout:g}{epoch}: {told})")
+    shown = list(outcomes.items())[: MOST if options.most is None else options.most or None]
     for pieces, p in shown:
         print(f"  {p:11.9f}  {' '.join(pieces)}")
     if not listed:
@@ -389,8 +439,13 @@ def run_calibrate(options: argparse.Namespace) -> None:
             )
         )
         return
-    p = f"p = {found.p:.6f}" if found.rule.number is not None else f"-p {found.rule}"
+    by_frequency = found.rule.kind == "frequency"
+    p = f"p = {found.p:.6f}" if found.rule.number is not None else f"{'' if by_frequency else '-p '}{found.rule}"
     print(f"{p} makes this text {found.ratio:.4f} times longer ({found.plain_length} pieces without dropout)")
+    if by_frequency:
+        print(
+            "a rule by frequency is for training (fairseq, PyTorch, Corpus), where there is a text to count merges in"
+        )
     if found.exact_share < 1:
         print(f"exact for {found.exact_share:.1%} of the words; the others, rare or long, were drawn at least 8 times")
 

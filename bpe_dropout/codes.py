@@ -18,7 +18,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import InputError
+from .errors import CarriageReturn, InputError, shorten
 from .lines import read_lines
 
 
@@ -45,7 +45,13 @@ class Codes:
         return ranks
 
     def text(self) -> str:
-        """The content of a codes file."""
+        """The content of a codes file; an error if it could not be read again, which subword-nmt could not either."""
+        for pair in self.pairs:
+            if "\r" in "".join(pair) and _pair(" ".join(pair)) != pair:
+                raise CarriageReturn(
+                    f"the merge {shorten(' '.join(pair))} has a carriage return (\\r), which no codes file can hold; "
+                    "remove it from the text, for example with: tr -d '\\r'"
+                )
         head = "#version: 0.2\n" if self.version == (0, 2) else ""
         return head + "".join(f"{left} {right}\n" for left, right in self.pairs)
 
@@ -66,18 +72,20 @@ class Codes:
         if lines and lines[0].startswith("#version:"):
             version, first = _version(lines[0], path), 2
         pairs: list[tuple[str, str]] = []
-        where: dict[tuple[str, str], int] = {}
+        where: dict[tuple[str, ...], int] = {}
         for number, line in enumerate(lines[first - 1 :], first):
             if merges >= 0 and len(pairs) == merges:
                 break
-            pair = tuple(line.strip("\r\n ").split(" "))
+            pair = _pair(line)
             if len(pair) != 2:
                 raise InputError(
-                    f"{path}, line {number}: {line!r} is not a merge; expected two symbols with one space between them"
+                    f"{path}, line {number}: {shorten(line)} is not a merge; expected two symbols with one space "
+                    "between them"
                 )
             if pair in where:
                 warnings.warn(
-                    f"{path}, line {number}: the merge {line!r} is already in line {where[pair]}; the first counts",
+                    f"{path}, line {number}: the merge {shorten(line)} is already in line {where[pair]}; the first "
+                    "counts",
                     stacklevel=2,
                 )
             where.setdefault(pair, number)
@@ -86,6 +94,10 @@ class Codes:
             raise InputError(f"{path} holds no merges; make a codes file with `bpe-dropout learn`")
         _check_end_of_word(lines, path, end_of_word)
         return cls(tuple(pairs), version, end_of_word is not False)
+
+
+def _pair(line: str) -> tuple[str, ...]:
+    return tuple(line.strip("\r\n ").split(" "))
 
 
 def _check_end_of_word(lines: list[str], path: str | Path, end_of_word: bool | None) -> None:
@@ -99,7 +111,7 @@ def _check_end_of_word(lines: list[str], path: str | Path, end_of_word: bool | N
         )
     if end_of_word is False and number is not None:
         raise InputError(
-            f"{path}, line {number}: the merge {lines[number - 1]!r} ends a word, so this table does have "
+            f"{path}, line {number}: the merge {shorten(lines[number - 1])} ends a word, so this table does have "
             "end-of-word marks; leave out --no-end-of-word (in Python end_of_word=False)"
         )
 
@@ -118,7 +130,7 @@ def read_piece_counts(path: str | Path) -> dict[str, int]:
     for number, line in enumerate(read_lines(path, "a vocabulary, as subword-nmt get-vocab writes it"), 1):
         piece, _, count = line.strip("\r\n ").partition(" ")
         if not re.fullmatch(r"-?[0-9]+", count):
-            raise InputError(f"{path}, line {number}: expected a piece, a space and its count, not {line!r}")
+            raise InputError(f"{path}, line {number}: expected a piece, a space and its count, not {shorten(line)}")
         counts[piece] = max(int(count), counts.get(piece, int(count)))
     return counts
 

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from .dictionary import Dictionary
 from .draws import cumulate
-from .errors import InputError, NoSuchSentence, check_number
+from .errors import InputError, NoSuchSentence, NoSuchWord, check_number, check_threads
 from .keys import make_key
 from .lists import Lists
 from .rules import Dropout, Rule, read_dropout
@@ -134,12 +134,18 @@ class Corpus:
 
     def type(self, number: int) -> str:
         """The word that has this number."""
+        if not 0 <= number < len(self.counts):
+            raise NoSuchWord(number, len(self.counts))
         begin, end = int(self._type_ends[number]), int(self._type_ends[number + 1])
         return self._types[begin:end].tobytes().decode()
 
     def types(self) -> list[str]:
         """All distinct words, by their number, which is the order of their first appearance."""
         return [self.type(number) for number in range(len(self.counts))]
+
+    def type_counts(self) -> dict[str, int]:
+        """All distinct words and how often they occur, in the order of their first appearance."""
+        return dict(zip(self.types(), self.counts.tolist(), strict=True))
 
     def type_lines(self) -> bytes:
         """All distinct words as UTF-8 text, a word a line."""
@@ -189,8 +195,7 @@ class Corpus:
         if isinstance(given, Rule) and given.needs_counts:
             from .merge_counts import count_merges
 
-            counts = dict(zip(self.types(), self.counts.tolist(), strict=True))
-            return given.counted(count_merges(segmenter, counts))
+            return given.counted(count_merges(segmenter, self.type_counts()))
         return given
 
     def _dropout_sampler(
@@ -211,7 +216,7 @@ class Corpus:
             parts,
             rates,
             check_number("the memory", memory),
-            _threads(threads),
+            check_threads(threads),
             *frame,
         )
         logger.info(
@@ -356,7 +361,7 @@ class Sampler:
         if count == 0 and listed is not None:
             return np.zeros(0, np.int32)
         key = make_key(seed, epoch, side)
-        return self._core_of(epoch).lengths(key, first, count, _listed(listed), _threads(threads))
+        return self._core_of(epoch).lengths(key, first, count, _listed(listed), check_threads(threads))
 
     @overload
     def tokens(
@@ -391,7 +396,7 @@ class Sampler:
         first, count, listed = self._select(sentences)
         if count == 0 and listed is not None:
             return Ragged(np.zeros(0, np.int32), np.zeros(1, np.int64))
-        return Ragged(*self._core_of(epoch).ids(key, first, count, _listed(listed), _threads(threads)))
+        return Ragged(*self._core_of(epoch).ids(key, first, count, _listed(listed), check_threads(threads)))
 
     def _select(self, sentences: range | ArrayLike | None) -> tuple[int, int, NDArray[np.int64] | None]:
         if sentences is None:
@@ -439,10 +444,6 @@ _NONE_LISTED: NDArray[np.int64] = np.zeros(0, np.int64)
 
 def _listed(listed: NDArray[np.int64] | None) -> NDArray[np.int64]:
     return _NONE_LISTED if listed is None else listed
-
-
-def _threads(threads: int) -> int:
-    return max(1, check_number("the number of threads", threads, 1025))
 
 
 def _check_sentence(number: int | np.integer[Any], sentences: int) -> int:

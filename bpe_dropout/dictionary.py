@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import _core
-from .errors import InputError
+from .errors import InputError, check_number, shorten
 from .lines import read_lines
 from .segmenter import Segmenter
 
@@ -37,10 +37,9 @@ class Dictionary:
     pad: int | None = None
 
     def __post_init__(self) -> None:
-        symbols = {"unk": self.unk, "eos": self.eos, "pad": self.pad}
-        for piece, number in [*self.ids.items(), *symbols.items()]:
-            if number is not None and not 0 <= number < 2**31:
-                raise InputError(f"the id of {piece!r} is {number}; ids are from 0 to {2**31 - 1}")
+        symbols = {name: number for name, number in (("eos", self.eos), ("pad", self.pad)) if number is not None}
+        for piece, number in [*self.ids.items(), ("unk", self.unk), *symbols.items()]:
+            check_number(f"the id of {shorten(piece)}", number, 2**31)
 
     def __getitem__(self, piece: str) -> int:
         return self.ids.get(piece, self.unk)
@@ -76,10 +75,13 @@ class Dictionary:
             if overwrite:
                 piece, _, count = piece.rpartition(" ")
             if not piece or not count.lstrip("-").isdigit():
-                raise InputError(f"{path}, line {line_number}: expected a piece, a space and its count, not {line!r}")
+                raise InputError(
+                    f"{path}, line {line_number}: expected a piece, a space and its count, not {shorten(line)}"
+                )
             if (piece in ids or piece in SPECIAL) and not overwrite:
                 raise InputError(
-                    f"{path}, line {line_number}: {piece!r} is in the dictionary already; fairseq refuses that too"
+                    f"{path}, line {line_number}: {shorten(piece)} is in the dictionary already; fairseq refuses that, "
+                    "too"
                 )
             ids[piece] = number
             number += 1

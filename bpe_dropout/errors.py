@@ -17,11 +17,22 @@ class LineError(InputError):
     """A line of text that cannot be used. Its text begins with the line; the caller adds the file in front."""
 
 
+class CarriageReturn(InputError):
+    """A merge with a carriage return, which cannot be read from a codes file."""
+
+
 class NoSuchSentence(InputError, IndexError):
     """A sentence that the corpus does not have."""
 
     def __init__(self, asked: object, sentences: int) -> None:
         super().__init__(f"no such sentence: {asked}; the corpus has {sentences}, numbered from 0")
+
+
+class NoSuchWord(InputError, IndexError):
+    """A number that no word of the corpus has."""
+
+    def __init__(self, asked: object, words: int) -> None:
+        super().__init__(f"no such word: {asked}; the corpus has {words} distinct words, numbered from 0")
 
 
 def check_dropout(p: float) -> float:
@@ -40,13 +51,26 @@ def check_dropout(p: float) -> float:
     return float(p)
 
 
-def check_number(name: str, number: int, limit: int = 2**64) -> int:
-    """A whole number from 0 to below the limit: seeds, epochs, sides, sentences."""
-    if type(number) is int and 0 <= number < limit:  # as nearly always
+def check_number(name: str, number: int, limit: int = 2**64, least: int = 0) -> int:
+    """A whole number from the least to below the limit: seeds, epochs, sides, sentences."""
+    if type(number) is int and least <= number < limit:  # as nearly always
         return number
-    if isinstance(number, bool) or not hasattr(number, "__index__") or not 0 <= number < limit:
-        raise InputError(f"{name} is a whole number from 0 to {limit - 1}, not {number!r}")
+    if isinstance(number, bool) or not hasattr(number, "__index__") or not least <= number < limit:
+        raise InputError(f"{name} is a whole number from {least} to {limit - 1}, not {number!r}")
     return int(number)
+
+
+def check_threads(threads: int) -> int:
+    return check_number("the number of threads", threads, 1025, least=1)
+
+
+def shorten(text: str) -> str:
+    """How an error quotes a word or a line: one may have a million characters.
+
+    >>> shorten("word"), shorten("a" * 1000)
+    ("'word'", "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'... (1000 characters)")
+    """
+    return repr(text) if len(text) <= 80 else f"{text[:40]!r}... ({len(text)} characters)"
 
 
 def encode(text: str) -> bytes:

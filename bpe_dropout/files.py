@@ -42,8 +42,13 @@ def whole(path: str | Path) -> Iterator[Path]:
     try:
         yield part
         os.replace(part, path)
+    except OSError as error:
+        if error.filename in (part, str(part)):
+            error.filename = str(path)  # the name that the user knows
+        raise
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what could not be written, cannot always be removed
+            part.unlink(missing_ok=True)
 
 
 def clean_up_on_sigterm() -> None:
@@ -77,19 +82,40 @@ def open_input(path: str | None) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def open_output(path: str | None) -> Iterator[io.FileIO]:
-    """A file that appears when it is whole, or standard output if none is named."""
+def open_output(path: str | None, *inputs: str | Path) -> Iterator[io.FileIO]:
+    """A file that appears when it is whole, or standard output if none is named.
+
+    It must not be one of the inputs, the files that are read meanwhile ("-": standard input). A link stays one: the
+    file that it points to is written. A file that is there already keeps its mode.
+    """
     if path is None or path == "-":
         with io.FileIO(sys.stdout.fileno(), "w", closefd=False) as out:
             yield out
     elif Path(path).exists() and not Path(path).is_file():  # /dev/null, a pipe
         with io.FileIO(path, "w") as out:
             yield out
-    elif not Path(path).parent.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {Path(path).parent}")
     else:
-        with whole(path) as part, io.FileIO(part, "w") as out:
+        check_output(path, *inputs)
+        with whole(os.path.realpath(path)) as part, io.FileIO(part, "w") as out:
+            if os.path.exists(path):
+                os.fchmod(out.fileno(), os.stat(path).st_mode & 0o777)
             yield out
+
+
+def check_output(path: str | Path, *inputs: str | Path) -> None:
+    """An error if a file cannot be written, or is one of the inputs: no command writes over what it reads."""
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {Path(path).parent}")
+    if not os.path.exists(path):
+        return
+    if not os.access(path, os.W_OK):
+        raise InputError(f"{path} cannot be written: the file is there, and may only be read. Name another output")
+    there = os.stat(path)
+    for one in inputs:
+        with contextlib.suppress(OSError):  # one that is not there is not this one
+            if os.path.samestat(there, os.fstat(sys.stdin.fileno()) if one == "-" else os.stat(one)):
+                raise InputError(f"{path} is read by this command, and would be lost: name another output")
 
 
 def write(out: io.FileIO, data: bytes) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .codes import Codes
-from .errors import InputError
+from .errors import InputError, shorten
 from .files import open_input
 from .lines import blocks_of_lines, decode_lines
 from .progress import Progress
@@ -44,6 +44,10 @@ def learn(
     """
     from . import _core
 
+    if not isinstance(counts, Mapping):
+        raise InputError(
+            f'merges are learned from words and their counts, such as {{"low": 5}}, not from {counts!r:.40}'
+        )
     if merges < 1:
         raise InputError(f"the number of merges is 1 or more, not {merges}")
     words, numbers = _words(counts), _numbers(counts)
@@ -62,24 +66,48 @@ def learn(
     return Codes(tuple(pairs))
 
 
+def merges_asked_for(counts: Mapping[str, int], symbols: int, total_symbols: bool) -> int:
+    """How many merges so many symbols are, if the characters count as symbols, within words and at their ends."""
+    if not total_symbols:
+        return symbols
+    return symbols - len({one for word in counts for one in word[:-1]}) - len({word[-1] for word in counts})
+
+
+def describe_fewer(merges: int, asked: int, min_frequency: int) -> str:
+    """
+    >>> describe_fewer(57, 100, 2)
+    '57 merges were learned, and not 100: no other pair occurs 2 times'
+    """
+    return f"{merges} merges were learned, and not {asked}: no other pair occurs {min_frequency} times"
+
+
+def find_return(path: str | Path) -> int | None:
+    """The first line with a carriage return within it."""
+    with open(path, "rb") as file:
+        return next((number for number, line in enumerate(file, 1) if b"\r" in line.strip(b"\r\n ")), None)
+
+
 def _words(counts: Mapping[str, int]) -> bytes:
     """The words with spaces between them."""
     joined = " ".join(counts)
     if joined.count(" ") != max(0, len(counts) - 1) or "" in counts:
         word = next(word for word in counts if not word or " " in word)
-        raise InputError(f"{word!r} is not a word: a word has at least one character, and no space")
+        raise InputError(f"{shorten(word)} is not a word: a word has at least one character, and no space")
     if len(joined) >= 2**32 - 2:
         raise InputError("there are over 4 billion characters of distinct words, too many to learn from")
     try:
         return joined.encode()
     except UnicodeEncodeError:
         word = next(word for word in counts if re.search("[\ud800-\udfff]", word))
-        raise InputError(f"the word {word!r} has a lone surrogate, which is not a character") from None
+        raise InputError(f"the word {shorten(word)} has a lone surrogate, which is not a character") from None
 
 
 def _numbers(counts: Mapping[str, int]) -> NDArray[np.int64]:
     import numpy as np
 
+    for word, count in counts.items():
+        if type(count) is not int and not hasattr(count, "__index__"):
+            raise InputError(f"the count of {shorten(word)} is a whole number, not {count!r}")
     # Below this, sums of counts are exact, in Python's division, too, which decides when pairs are looked at again.
     if sum(len(word) * abs(count) for word, count in counts.items()) >= 2**53:
         raise InputError("the counts are too large: there are over 9 quadrillion characters")
@@ -150,7 +178,7 @@ def read_counts(path: str | Path | None) -> dict[str, int]:
         for number, line in enumerate(decode_lines(source, name), 1):
             word, _, count = line.strip("\r ").partition(" ")
             if not re.fullmatch("[0-9]+", count):
-                raise InputError(f"{name}, line {number}: expected a word, a space and its count, not {line!r}")
+                raise InputError(f"{name}, line {number}: expected a word, a space and its count, not {shorten(line)}")
             counts[word] = counts.get(word, 0) + int(count)
     if not counts:
         raise InputError(f"{name} holds no words")

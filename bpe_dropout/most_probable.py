@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from . import _core
-from .errors import InputError, OutOfReach, check_number
+from .errors import OutOfReach, check_number, shorten
 
 if TYPE_CHECKING:
     from .rules import Dropout
@@ -42,14 +42,14 @@ class MostProbable:
         dropout: Dropout,
         count: int,
         *,
+        epoch: int | None = None,
         split: Split = "spaces",
         limit: int = LIMIT,
         beyond: Literal["error", "plain"] = "error",
     ) -> None:
-        self._segmenter, self._dropout, self._count = segmenter, segmenter._rates(dropout), count
-        if check_number("the number of segmentations", count) < 1:
-            raise InputError("the number of segmentations is 1 or more, not 0")
-        self._split, self._limit, self._beyond = split, limit, beyond
+        self._segmenter, self._dropout, self._count = segmenter, segmenter._rates(dropout, epoch), count
+        check_number("the number of segmentations", count, least=1)
+        self._split, self._limit, self._beyond = split, check_number("the limit of states", limit, least=1), beyond
         self._words: dict[str, Word] = {}
         self.plain: set[str] = set()  # the words that stay as plain BPE segments them
 
@@ -76,7 +76,9 @@ class MostProbable:
             )
         except _core.TooManyStates as error:
             if self._beyond == "error":
-                raise OutOfReach(f"the most probable segmentations of {word!r} cannot be found: {error}") from None
+                raise OutOfReach(
+                    f"the most probable segmentations of {shorten(word)} cannot be found: {error}"
+                ) from None
             self.plain.add(word)
             return [(tuple(segmenter.segment(word)), 1.0)]
         return sorted(found, key=lambda outcome: (-outcome[1], outcome[0]))

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .errors import InputError, check_dropout
+from .errors import InputError, check_dropout, shorten
 from .lines import read_lines
 
 _NUMBER = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
@@ -37,7 +37,8 @@ _RULE = re.compile(
     r"(?:@(?P<schedule>anneal|warmup):(?P<epochs>[0-9]+))?"
 )
 DIGITS = 12  # of a rate that is scaled, so that 3 times 0.1 is 0.3
-FORMS = "0.1, rank:0.05..0.2, frequency:0.2..0.05, file:PATH, 1.5xfile:PATH, 0.2@anneal:30 or 0.1@warmup:5"
+# What can be used anywhere; frequency:0.2..0.05 is for a corpus, which has a text to count merges in.
+FORMS = "0.1, rank:0.05..0.2, file:PATH, 1.5xfile:PATH, 0.2@anneal:30 or 0.1@warmup:5"
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class Rule:
         scale = float(found["scale"] or 1)
         if not 0 <= scale < math.inf:
             raise InputError(f"{text!r}: {found['scale']} is not a scale")
+        if p is not None and (scale == 0 or round(scale * float(p), DIGITS) > 1):
+            raise InputError(f"{text!r}: {found['scale']} times {p} is no dropout; give the probability itself, 0 to 1")
         epochs = int(found["epochs"] or 0)
         if found["schedule"] and epochs < 2:
             raise InputError(f"{text!r}: {found['schedule']} takes 2 epochs or more, not {epochs}")
@@ -125,10 +128,14 @@ class Rule:
             first, last = self.first * scale, self.last * scale
         return replace(self, first=round(first, DIGITS), last=round(last, DIGITS), scale=1.0)
 
-    def at(self, epoch: int) -> Rule:
-        """The rule of one epoch; the first is 1."""
+    def at(self, epoch: int | None) -> Rule:
+        """The rule of one epoch; the first is 1, and 0 is the same. Without a schedule, none needs to be named."""
         if not self.schedule:
             return self
+        if epoch is None:
+            raise InputError(
+                f"{self} has other rates in each epoch: say which it is, from 1 on, with --epoch (in Python epoch=1)"
+            )
         passed = min(max(epoch, 1) - 1, self.epochs - 1) / (self.epochs - 1)
         factor = passed if self.schedule == "warmup" else 1 - passed
         return replace(self.scaled(factor), schedule="", epochs=0)
@@ -189,6 +196,14 @@ def read_dropout(dropout: Dropout) -> float | Rule:
     return check_dropout(dropout)
 
 
+def has_schedule(dropout: Dropout) -> bool:
+    """Whether its rates depend on the epoch."""
+    if isinstance(dropout, float):
+        return False
+    given = read_dropout(dropout)
+    return isinstance(given, Rule) and bool(given.schedule)
+
+
 def may_drop(dropout: float | Rule) -> bool:
     """Whether it may drop a merge in any epoch."""
     return dropout.drops if isinstance(dropout, Rule) else dropout > 0
@@ -206,7 +221,7 @@ def read_rates(path: str | Path, merges: int) -> list[float]:
     rates = []
     for number, line in enumerate(lines, 1):
         if not re.fullmatch(_NUMBER, line.strip()) or not 0 <= float(line) <= 1:
-            raise InputError(f"{path}, line {number}: {line!r} is not a rate; expected a number from 0 to 1")
+            raise InputError(f"{path}, line {number}: {shorten(line)} is not a rate; expected a number from 0 to 1")
         rates.append(float(line))
     if len(rates) != merges:
         raise InputError(

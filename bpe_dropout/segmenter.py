@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from .codes import Codes, read_vocabulary
-from .errors import InputError, LineError, OutOfReach, check_number, encode, not_text
+from .errors import InputError, LineError, OutOfReach, check_number, check_threads, encode, not_text, shorten
 from .keys import FreshKeys, check_no_key, make_key
-from .rules import Dropout, Rule, may_drop, read_dropout
+from .rules import Dropout, Rule, has_schedule, may_drop, read_dropout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,6 +70,8 @@ class Segmenter:
             raise InputError(f"glossaries are a list of regular expressions, not {glossaries!r}")
         patterns = tuple(glossaries or ())
         encode(separator)
+        if any(map(str.isspace, separator)):
+            raise InputError(f"a separator has no white space, which ends words: not {separator!r}")
         divide = _Glossaries(patterns) if patterns else None
         try:
             merges = _core.Merges(list(codes.pairs), _end(codes), separator, set(pieces) if pieces else None, None)
@@ -153,21 +155,22 @@ class Segmenter:
         dropout: Dropout = 0.0,
         seed: int | None = None,
         *,
-        epoch: int = 0,
+        epoch: int | None = None,
         side: int = 0,
         sentence: int = 0,
         split: Split = "spaces",
     ) -> list[str]:
         """The pieces of a line of words.
 
-        With a seed, they depend on (seed, epoch, side, sentence) alone; without one, they are drawn anew each time.
+        With a seed, they depend on (seed, epoch, side, sentence) alone; without one, they are drawn anew each time. No
+        epoch is epoch 0; a rule with a schedule needs one, with or without a seed.
         `split` says where words end: at spaces, as in subword-nmt, or at any white space, as in fairseq.
         """
         rates = self._rates(dropout, epoch)
-        key = self._key(rates, seed, epoch, side, sentence)
+        key = self._key(dropout, rates, seed, epoch, side, sentence)
         return self._draw(line.strip("\r\n ") if split == "spaces" else line, rates, key, split)
 
-    def _rates(self, dropout: Dropout, epoch: int = 0) -> _core.AnyDropout:
+    def _rates(self, dropout: Dropout, epoch: int | None = None) -> _core.AnyDropout:
         """What the core takes: a number, or the rates of a rule in an epoch."""
         if type(dropout) is float and 0 <= dropout <= 1:  # as nearly always
             return dropout
@@ -197,11 +200,19 @@ class Segmenter:
         self._lines[dropout, split] = lines
         return lines
 
-    def _key(self, dropout: _core.AnyDropout, seed: int | None, epoch: int, side: int, sentence: int) -> _core.Key:
+    def _key(
+        self,
+        dropout: Dropout,
+        rates: _core.AnyDropout,
+        seed: int | None,
+        epoch: int | None,
+        side: int,
+        sentence: int,
+    ) -> _core.Key:
         if seed is not None:
-            return make_key(seed, epoch, side, sentence)
-        check_no_key(epoch, side, sentence)
-        return self._fresh.next() if dropout else make_key(0)
+            return make_key(seed, 0 if epoch is None else epoch, side, sentence)
+        check_no_seed(dropout, epoch, side, sentence)
+        return self._fresh.next() if rates else make_key(0)
 
     def process_line(
         self,
@@ -209,7 +220,7 @@ class Segmenter:
         dropout: Dropout = 0.0,
         seed: int | None = None,
         *,
-        epoch: int = 0,
+        epoch: int | None = None,
         side: int = 0,
         sentence: int = 0,
     ) -> str:
@@ -227,20 +238,26 @@ class Segmenter:
         begin = line.index(bare)
         return line[:begin] + " ".join(pieces) + line[begin + len(bare) :]
 
-    def distribution(self, word: str, dropout: Dropout, *, limit: int = 1 << 20) -> dict[tuple[str, ...], float]:
-        """Every segmentation of a word with its exact probability, the most probable first; of a rule, in epoch 1.
+    def distribution(
+        self, word: str, dropout: Dropout, *, epoch: int | None = None, limit: int = 1 << 20
+    ) -> dict[tuple[str, ...], float]:
+        """Every segmentation of a word with its exact probability, the most probable first.
 
-        Long words have too many: more than `limit` states of Algorithm 1 are an error.
+        Long words have too many: more than `limit` states of Algorithm 1 are an error. A rule with a schedule needs the
+        epoch.
         """
-        rates = self._rates(dropout)
+        rates = self._rates(dropout, epoch)
+        states = check_number("the limit of states", limit, least=1)
         try:
-            outcomes = _core.distribution(self._merges, self.word(word), rates, limit)
+            outcomes = _core.distribution(self._merges, self.word(word), rates, states)
         except _core.TooManyStates as error:
-            raise OutOfReach(f"the segmentations of {word!r} are too many to list: {error}") from None
+            raise OutOfReach(f"the segmentations of {shorten(word)} are too many to list: {error}") from None
         named = ((tuple(map(self._piece_name, pieces)), probability) for pieces, probability in outcomes)
         return dict(sorted(named, key=lambda outcome: (-outcome[1], outcome[0])))
 
-    def probability(self, pieces: Sequence[str], dropout: Dropout, *, limit: int = 1 << 16) -> float:
+    def probability(
+        self, pieces: Sequence[str], dropout: Dropout, *, epoch: int | None = None, limit: int = 1 << 16
+    ) -> float:
         """The exact probability of one segmentation of a word, for long words, too.
 
         >>> segmenter.probability(["un@@", "relat@@", "ed"], dropout=0.1)
@@ -250,16 +267,16 @@ class Segmenter:
         error if that is more than `limit` states of Algorithm 1 at a time; the error then says between which bounds
         the probability is.
         """
-        given = list(pieces)
-        word = self._join(given)
+        given, states = list(pieces), check_number("the limit of states", limit, least=1)
+        word, rates = self.word(self._join(given)), self._rates(dropout, epoch)
         try:
-            least, most = _core.probability(self._merges, self.word(word), self._rates(dropout), given, limit)
+            least, most = _core.probability(self._merges, word, rates, given, states)
         except _core.TooManyStates as error:
-            raise OutOfReach(f"the probability of {' '.join(given)!r} cannot be computed: {error}") from None
+            raise OutOfReach(f"the probability of {shorten(' '.join(given))} cannot be computed: {error}") from None
         if most - least > 1e-12 * most:
             raise OutOfReach(
-                f"the probability of {' '.join(given)!r} is between {least:g} and {most:g}: to compute it exactly "
-                f"needs more than {limit} states at a time"
+                f"the probability of {shorten(' '.join(given))} is between {least:g} and {most:g}: to compute it "
+                f"exactly needs more than {limit} states at a time"
             )
         return least
 
@@ -267,11 +284,12 @@ class Segmenter:
         """The word that these are the pieces of."""
         for piece in pieces[:-1]:
             if not piece.endswith(self.separator):
-                raise InputError(f"{piece!r} is within a word and must end with {self.separator!r}: {' '.join(pieces)}")
+                word = shorten(" ".join(pieces))
+                raise InputError(f"{shorten(piece)} is within a word and must end with {self.separator!r}: {word}")
         return "".join([*(piece.removesuffix(self.separator) for piece in pieces[:-1]), *pieces[-1:]])
 
     def most_probable(
-        self, line: str, dropout: Dropout, count: int, *, split: Split = "spaces"
+        self, line: str, dropout: Dropout, count: int, *, epoch: int | None = None, split: Split = "spaces"
     ) -> list[tuple[list[str], float]]:
         """The `count` most probable segmentations of a line of words, with their exact probabilities.
 
@@ -284,7 +302,7 @@ class Segmenter:
         from .most_probable import MostProbable
 
         _split(split)
-        return MostProbable(self, dropout, count, split=split)(line)
+        return MostProbable(self, dropout, count, epoch=epoch, split=split)(line)
 
     def _piece_name(self, piece: str) -> str:
         """How a piece of the core is shown."""
@@ -320,7 +338,7 @@ class Segmenter:
     def word(self, word: str) -> _core.Word:
         """A word for the compiled core; an error if it is not one."""
         if not word or " " in word or "\n" in word:
-            raise InputError(f"{word!r} is not one word")
+            raise InputError(f"{shorten(word)} is not one word")
         encode(word)
         return _core.Word(word, self.parts(word))
 
@@ -344,9 +362,9 @@ class Stream:
         self._ids = dictionary.bind(segmenter) if dictionary is not None else None
         self._to_ids = self._ids is not None
         self._fresh, self._drops = segmenter._fresh, may_drop(self._dropout)
-        self._split, self._memory = _split(split), memory
-        self._threads = check_number("the number of threads", threads, 1025) or 1
-        self._made = self._make(segmenter._rates(self._dropout))
+        self._split, self._memory = _split(split), check_number("the memory", memory)
+        self._threads = check_threads(threads)
+        self._made = self._make(segmenter._rates(self._dropout, 1))
 
     def _make(self, rates: _core.AnyDropout) -> tuple[_core.AnyDropout, _core.Streams]:
         segmenter = self._segmenter
@@ -354,7 +372,7 @@ class Stream:
             segmenter._merges, self._ids, rates, self._split, segmenter._divide, self._memory, self._threads
         )
 
-    def _streams(self, epoch: int) -> _core.Streams:
+    def _streams(self, epoch: int | None) -> _core.Streams:
         """What remembers words, made anew when a rule has other rates in this epoch."""
         if isinstance(self._dropout, Rule):
             rates = self._segmenter._rates(self._dropout, epoch)
@@ -363,7 +381,7 @@ class Stream:
         return self._made[1]
 
     def text(
-        self, block: bytes, seed: int | None = None, *, epoch: int = 0, side: int = 0, first_line: int = 0
+        self, block: bytes, seed: int | None = None, *, epoch: int | None = None, side: int = 0, first_line: int = 0
     ) -> bytes:
         """Segments lines of UTF-8 text, split at \\n only; what is not UTF-8 is an error with its line."""
         if self._to_ids:
@@ -374,7 +392,7 @@ class Stream:
             raise invalid_line(error, first_line) from None
 
     def ids(
-        self, block: bytes, seed: int | None = None, *, epoch: int = 0, side: int = 0, first_line: int = 0
+        self, block: bytes, seed: int | None = None, *, epoch: int | None = None, side: int = 0, first_line: int = 0
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The ids of all lines, one after the other, and where each line begins and ends."""
         if not self._to_ids:
@@ -384,11 +402,19 @@ class Stream:
         except _core.InvalidText as error:
             raise invalid_line(error, first_line) from None
 
-    def _key(self, seed: int | None, epoch: int, side: int, first_line: int) -> _core.Key:
+    def _key(self, seed: int | None, epoch: int | None, side: int, first_line: int) -> _core.Key:
         if seed is None:
-            check_no_key(epoch, side, 0)
-            seed = _core.first(self._fresh.next(), 0) if self._drops else 0
-        return make_key(seed, epoch, side, first_line)
+            check_no_seed(self._dropout, epoch, side, 0)
+            seed, epoch = _core.first(self._fresh.next(), 0) if self._drops else 0, None
+        return make_key(seed, 0 if epoch is None else epoch, side, first_line)
+
+
+def check_no_seed(dropout: Dropout, epoch: int | None, side: int, sentence: int) -> None:
+    """Without a seed there is no key to name; but the rates of a schedule depend on the epoch."""
+    if epoch is not None and has_schedule(dropout):
+        check_number("the epoch", epoch)
+        epoch = None
+    check_no_key(0 if epoch is None else epoch, side, sentence)
 
 
 def invalid_line(error: _core.InvalidText, first_line: int) -> LineError:
@@ -419,6 +445,8 @@ class _Glossaries:
         self._each = []
         # Each becomes part of larger expressions, and must be valid by itself, too.
         for pattern in patterns:
+            if not pattern or "\n" in pattern:
+                raise InputError(f"a glossary is a regular expression of one line, not {pattern!r}")
             try:
                 self._each.append((re.compile(f"^{pattern}$"), re.compile(pattern), re.compile(f"({pattern})")))
                 self._whole = re.compile("^({})$".format("|".join(patterns[: len(self._each)])))

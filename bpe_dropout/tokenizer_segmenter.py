@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from . import _core
 from .codes import Codes
 from .dictionary import Dictionary
-from .errors import InputError
+from .errors import InputError, shorten
 from .keys import make_key
 from .rules import Dropout
 from .segmenter import Segmenter, Split, Stream
@@ -79,7 +79,7 @@ class TokenizerSegmenter(Segmenter):
         dropout: Dropout = 0.0,
         seed: int | None = None,
         *,
-        epoch: int = 0,
+        epoch: int | None = None,
         side: int = 0,
         sentence: int = 0,
         split: Split = "spaces",
@@ -102,14 +102,14 @@ class TokenizerSegmenter(Segmenter):
         dropout: Dropout = 0.0,
         seed: int | None = None,
         *,
-        epoch: int = 0,
+        epoch: int | None = None,
         side: int = 0,
         sentence: int = 0,
         add_special_tokens: bool = True,
     ) -> list[int]:
         """The ids of a text: at p = 0 those of tokenizer.encode(text)."""
         rates = self._rates(dropout, epoch)
-        key = self._key(rates, seed, epoch, side, sentence)
+        key = self._key(dropout, rates, seed, epoch, side, sentence)
         line = " ".join(self._line(self.words.split(text), rates))
         ids = [token_of(piece) for piece in self._draw(line, rates, key, "spaces")]
         return [*self.words.before, *ids, *self.words.after] if add_special_tokens else ids
@@ -120,14 +120,14 @@ class TokenizerSegmenter(Segmenter):
         dropout: Dropout = 0.0,
         seed: int | None = None,
         *,
-        epoch: int = 0,
+        epoch: int | None = None,
         side: int = 0,
         sentence: int = 0,
         add_special_tokens: bool = True,
     ) -> Any:
         """A tokenizers.Encoding: ids, tokens, offsets in the text, words and masks. ids() alone is faster."""
         rates = self._rates(dropout, epoch)
-        key = self._key(rates, seed, epoch, side, sentence)
+        key = self._key(dropout, rates, seed, epoch, side, sentence)
 
         def tokens(splits: list[Word]) -> list[list[Token]]:
             found, position = [], 0
@@ -151,14 +151,16 @@ class TokenizerSegmenter(Segmenter):
 
         return self.words.encode(text, tokens, add_special_tokens)
 
-    def distribution(self, word: str, dropout: Dropout, *, limit: int = 1 << 20) -> dict[tuple[str, ...], float]:
+    def distribution(
+        self, word: str, dropout: Dropout, *, epoch: int | None = None, limit: int = 1 << 20
+    ) -> dict[tuple[str, ...], float]:
         """Every segmentation of a text that is one word with its exact probability, the most probable first."""
-        if self._rates(dropout) == 0:
+        if self._rates(dropout, epoch) == 0:
             split, _ = self._one(word)
             whole = self.words.whole(split.text) if split.added is None else None
             if whole is not None:
                 return {(self.words.names[whole],): 1.0}
-        return super().distribution(word, dropout, limit=limit)
+        return super().distribution(word, dropout, epoch=epoch, limit=limit)
 
     def _piece_name(self, piece: str) -> str:
         return self.words.names[token_of(piece)]
@@ -225,7 +227,7 @@ class TokenizerSegmenter(Segmenter):
         splits = self.words.split(text)
         words = list(self._line(splits, 1.0))
         if len(words) != 1:
-            raise InputError(f"{text!r} is not one word of this tokenizer, but {len(words)}")
+            raise InputError(f"{shorten(text)} is not one word of this tokenizer, but {len(words)}")
         return splits[0], words[0]
 
     def _spans(self, tokens: list[int], unit: Atoms, begin: int) -> list[Token]:

@@ -25,7 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .errors import InputError, encode
+from .errors import InputError, encode, shorten
 
 # The characters of the tokens begin after the space, which separates words, and BESIDE.
 FIRST = 34
@@ -90,15 +90,14 @@ def read(tokenizer: Any) -> tuple[str, bool, str]:
     return text, bool(getattr(backend, "encode_special_tokens", False)), "the tokenizer"
 
 
-def _read_file(path: Path) -> tuple[str, bool, str]:
-    if path.is_dir():
-        path = path / "tokenizer.json"
+def _read_file(given: Path) -> tuple[str, bool, str]:
+    path = given / "tokenizer.json" if given.is_dir() else given
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         raise InputError(
-            f"there is no {path}. A tokenizer of the Hub is loaded first: "
-            f'Segmenter.from_tokenizer(transformers.AutoTokenizer.from_pretrained("{path}"))'
+            f"there is no {path}. A tokenizer of the Hub, or of a folder with other files, is loaded first: "
+            f'Segmenter.from_tokenizer(transformers.AutoTokenizer.from_pretrained("{given}"))'
         ) from None
     try:
         text = data.decode()
@@ -282,7 +281,7 @@ class Words:
         try:
             tokens = self._starting.tokenize(word)
         except Exception as error:
-            raise InputError(f"the tokenizer cannot segment {word!r}: {error}") from None
+            raise InputError(f"the tokenizer cannot segment {shorten(word)}: {error}") from None
         return Atoms("".join(character(token.id) for token in tokens), tuple(token.offsets[1] for token in tokens))
 
     def _where_to_cut(self) -> re.Pattern[str] | None:

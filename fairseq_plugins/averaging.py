@@ -13,7 +13,7 @@ import torch
 
 from bpe_dropout import InputError
 from bpe_dropout.checkpoint_names import choose_checkpoints
-from bpe_dropout.files import whole
+from bpe_dropout.files import check_output, whole
 
 from .checkpoints import explain_failures, load_safely
 
@@ -24,12 +24,11 @@ def average(paths: Sequence[Path], output: Path, last: int | None = None, by: st
     """Averages checkpoints, or with `last` the last of their folder, by epoch or by update; says which it takes."""
     if last is not None:
         paths = find_last(paths, last, by)
-    if not output.absolute().parent.is_dir():
-        raise InputError(f"{output} cannot be written: there is no folder {output.absolute().parent}")
+    check_output(output, *paths)
     for path in paths:
         print(f"takes {path}")
     state = average_states(paths)
-    with whole(output) as part:
+    with whole(output.resolve()) as part:
         torch.save(state, part)
     print(f"wrote {output}, the average of {len(paths)}")
 

@@ -311,7 +311,7 @@ def translate(given: Any, arguments: Sequence[str]) -> None:
         arguments, Reading(given.segmentations, given.combine, given.draws, given.dropout, given.words)
     )
     name = translator.config.interactive.input
-    with open_input(name) as source, open_output(given.output) as out:
+    with open_input(name) as source, open_output(given.output, name) as out:
         lines = decode_lines(source, "standard input" if name == "-" else name)
         for text in translate_lines(translator, lines):
             write(out, f"{text}\n".encode())

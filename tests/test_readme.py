@@ -80,7 +80,7 @@ def test_the_output_that_is_shown(page, folder, codes):
         assert block.startswith("$ ")
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             # `yes | head` ends with SIGPIPE, as in a terminal.
-            assert run(["bash", "-euc", command], folder) == shown
+            assert run(["bash", "-euc", f"exec 2>&1; {command}"], folder) == shown
 
 
 def test_sides_differ(folder, codes):
@@ -284,3 +284,11 @@ def test_the_demo_over_three_seeds():
             gains.append(bleu["bpe-dropout"] - bleu["bpe"])
         said = f"by {fmean(gains):.2f} (BLEU on average )?{words} \\({min(gains):+.2f} to {max(gains):+.2f}\\)"
         assert re.search(said.replace("+", r"\+"), " ".join(README.split()))
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CHANGELOG.md", "data/README.md"])
+def test_lines_have_at_most_120_characters(page):
+    """But for tables, code, and what is generated."""
+    text = re.sub(r"^(<!-- .*): begin -->.*?^\1: end -->", "", (ROOT / page).read_text("utf-8"), flags=re.M | re.S)
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S).split("\n")
+    assert [line for line in prose if len(line) > 120 and not line.startswith("|")] == []

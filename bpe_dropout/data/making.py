@@ -24,7 +24,7 @@ from ..corpus import Corpus
 from ..dictionary import SPECIAL, Dictionary
 from ..errors import InputError
 from ..files import whole
-from ..learning import count_words, learn
+from ..learning import count_words, describe_fewer, learn
 from ..lines import decode_lines
 from ..methods import METHODS, Method, bpe, method_of
 from ..progress import Progress
@@ -89,6 +89,11 @@ def given(options: argparse.Namespace, role: str, method: Method) -> str | None:
     return getattr(options, f"{role}_{method.given}", None) or getattr(options, method.given, None)
 
 
+def given_by(options: argparse.Namespace, role: str, method: Method) -> str:
+    """The option that gave it."""
+    return f"--{role}-{method.given}" if getattr(options, f"{role}_{method.given}", None) else f"--{method.given}"
+
+
 def preparation(options: argparse.Namespace, language: str) -> Preparation:
     return Preparation(language, **{step: getattr(options, step) for step in STEPS if step != "escape"})
 
@@ -123,7 +128,10 @@ def check_options(options: argparse.Namespace) -> dict[str, Method]:
     for role, language in roles(options):
         named = [method for method in METHODS.values() if given(options, role, method)]
         learns = bool(getattr(options, "merges", None))
-        if len(named) + learns != 1:
+        if len(named) + learns > 1:
+            ways = [given_by(options, role, method) for method in named] + ["--merges"] * learns
+            raise InputError(f"{' and '.join(ways)} are two ways to segment {language}: leave one of them out")
+        if not named and not learns:
             ways = [f"--{method.given} or --{role}-{method.given}" for method in METHODS.values()]
             if not hasattr(options, "merges"):
                 ways = ways[:1]
@@ -132,8 +140,12 @@ def check_options(options: argparse.Namespace) -> dict[str, Method]:
             raise InputError(f"say what segments {language}: {', or '.join(ways)}")
         method = bpe.METHOD if learns else named[0]
         methods[language] = method
-        if not learns:
-            method.load(Path(given(options, role, method) or ""), role)
+        if file := given(options, role, method):
+            if not Path(file).is_file():
+                raise InputError(
+                    f"there is no {file}: {given_by(options, role, method)} names a file of {method.learned}"
+                )
+            method.load(Path(file), role)
         pieces = getattr(options, f"{role}_pieces")
         if method is not bpe.METHOD and (pieces or options.vocabulary_threshold or options.glossaries):
             raise InputError("--vocabulary-threshold, --src-pieces, --tgt-pieces and --glossaries are for BPE")
@@ -149,18 +161,23 @@ def check_options(options: argparse.Namespace) -> dict[str, Method]:
 @contextlib.contextmanager
 def new_folder(options: argparse.Namespace) -> Iterator[Path]:
     """A folder under a temporary name, which is renamed when it is whole."""
-    target = Path(options.destdir)
+    name, target = options.destdir, Path(os.path.realpath(options.destdir))  # of a link, what it points to
     if target.exists() and not options.overwrite:
-        raise InputError(f"{target} exists already. To replace it, add --overwrite")
+        raise InputError(f"{name} exists already. To replace it, add --overwrite")
     if target.exists() and not (target / RECORD).is_file():
-        raise InputError(f"{target} is not a data folder, so it is not overwritten")
-    if any(path.resolve().is_relative_to(target.resolve()) for path, _, _ in texts(options)):
-        raise InputError(f"{target} holds the text that it would be made from")
-    if not target.absolute().parent.is_dir():
-        raise InputError(f"{target} cannot be made: there is no folder {target.absolute().parent}")
-    folder = Path(tempfile.mkdtemp(prefix=target.name + ".", suffix=".part", dir=target.absolute().parent))
+        raise InputError(f"{name} is not a data folder, so it is not overwritten")
+    check_nothing_is_lost(options)
+    if any(path.resolve().is_relative_to(target) for path, _, _ in texts(options)):
+        raise InputError(f"{name} holds the text that it would be made from")
+    if not target.parent.is_dir():
+        raise InputError(f"{name} cannot be made: there is no folder {target.parent}")
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=target.name + ".", suffix=".part", dir=target.parent))
+    except OSError as error:
+        raise InputError(f"{name} cannot be made: {error.strerror}") from None
     try:
         yield folder
+        check_nothing_is_lost(options)
         folder.chmod(0o755)
         old = folder.with_suffix(".old")
         if target.exists():
@@ -173,6 +190,26 @@ def new_folder(options: argparse.Namespace) -> Iterator[Path]:
             os.rename(old, target)
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def check_nothing_is_lost(options: argparse.Namespace) -> None:
+    """A folder that is replaced holds nothing but what is made here."""
+    folder = Path(options.destdir)
+    others = sorted({path.name for path in folder.iterdir()} - names_made(options)) if folder.exists() else []
+    if others:
+        listed = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+        raise InputError(
+            f"{folder} also holds {listed}, which would be lost: move that elsewhere, or choose another folder"
+        )
+
+
+def names_made(options: argparse.Namespace) -> set[str]:
+    """All files that a data folder of these languages may have."""
+    source, target = languages(options)
+    texts = {f"{split}.{source}-{target}.{language}" for split in SPLITS for language in languages(options)}
+    files = ("dict.{}.txt", bpe.PIECES, *(method.file for method in METHODS.values()))
+    kept = {file.format(language) for file in files for language in languages(options)}
+    return {RECORD, bpe.GLOSSARIES, *kept, *texts, *(f"{text}.words" for text in texts)}
 
 
 def finish(options: argparse.Namespace, folder: Path) -> None:
@@ -241,8 +278,10 @@ def learn_codes(options: argparse.Namespace, folder: DataFolder) -> None:
         if learned is None or not options.joined_dictionary:
             print(f"learning {options.merges} merges of {name}", flush=True)
             progress = Progress()
-            learned = learn(words, options.merges, progress=progress.counting("learning", "merges"))
+            learned = learn(words, options.merges, min_frequency=2, progress=progress.counting("learning", "merges"))
             progress.clear()
+            if len(learned.pairs) < options.merges:
+                print(describe_fewer(len(learned.pairs), options.merges, 2))
             if not any(right.endswith("</w>") for _, right in learned.pairs):
                 raise InputError(f"{len(learned.pairs)} merges of {name} are too few: none of them ends a word")
         with whole(bpe.METHOD.file_of(folder.path, language)) as part:

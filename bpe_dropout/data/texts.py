@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..corpus import Corpus, Ragged, Sampler
 from ..dictionary import Dictionary
-from ..errors import InputError
+from ..errors import InputError, shorten
 from ..progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class Text(ABC):
             return share, ""
         return share, (
             f"{share:.1%} of the pieces of {self.path}, segmented without dropout, are not in {dictionary}; the most "
-            f"frequent such word is {word!r}, which becomes {' '.join(self.segment(word))}"
+            f"frequent such word is {shorten(word)}, which becomes {shorten(' '.join(self.segment(word)))}"
         )
 
 

@@ -20,7 +20,7 @@ from ..data.vocabulary import count_pieces, read_corpus
 from ..dictionary import SPECIAL, Dictionary
 from ..errors import InputError
 from ..files import whole
-from ..learning import count_words, learn
+from ..learning import learn
 from ..lines import read_lines
 from ..progress import Progress
 from ..rules import Rule, may_drop, read_dropout
@@ -66,7 +66,7 @@ class Bpe(Method):
         characters are added, and pieces that are always merged away disappear.)"""
         corpus = read_corpus(words)
         most = vocabulary * 5 // 4  # pieces that are merged away make room for more merges than pieces
-        learned = learn(count_words(words), most, progress=progress.counting(output.name, "merges"))
+        learned = learn(corpus.type_counts(), most, progress=progress.counting(output.name, "merges"))
 
         def first(number: int) -> Codes:
             return Codes(learned.pairs[:number])
@@ -210,10 +210,10 @@ def choose_merges(pieces: Callable[[int], int], most: int, vocabulary: int) -> i
 
 
 def count_for_learning(folder: DataFolder, language: str) -> Counter[str]:
-    """The words of the training text, for learning merges; of a word that a glossary divides, the rest."""
+    """The words of the training text, as training reads them; of a word that a glossary divides, the rest."""
     divider = Segmenter(Codes(()), glossaries=read_glossaries(folder.path))
     counts: Counter[str] = Counter()
-    for word, count in count_words(folder.text("train", language)).items():
+    for word, count in read_corpus(folder.text("train", language)).type_counts().items():
         for text, fixed in divider.parts(word) or [(word, False)]:
             if not fixed:
                 counts[text] += count
@@ -221,9 +221,6 @@ def count_for_learning(folder: DataFolder, language: str) -> Counter[str]:
 
 
 def check_glossaries(glossaries: Sequence[str]) -> None:
-    for glossary in glossaries:
-        if not glossary or "\n" in glossary:
-            raise InputError(f"a glossary is a regular expression of one line, not {glossary!r}")
     Segmenter(Codes(()), glossaries=glossaries)
 
 

@@ -107,7 +107,7 @@ class Unigram(Method):
         """All pieces of the model, with their counts in the best segmentation of the text."""
         corpus = read_corpus(text)
         counts: Counter[str] = Counter({piece: 0 for piece in model.pieces if piece not in SPECIAL})
-        for word, count in zip(corpus.types(), corpus.counts.tolist(), strict=True):
+        for word, count in corpus.type_counts().items():
             for piece in model.segment(word):
                 if piece in counts:
                     counts[piece] += count

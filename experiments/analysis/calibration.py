@@ -24,7 +24,7 @@ def main() -> None:
     report = Reporter()
     for name, side in sides_of(plan, options.folder).items():
         corpus = side.corpus("train")
-        counts = dict(zip(corpus.types(), corpus.counts.tolist(), strict=True))
+        counts = corpus.type_counts()
         ratio = length_ratio(side.segmenter, counts, side.p)
         found[name] = {"language": side.language, "p": side.p, "ratio": ratio}
         of = f"{plan.run.name}, {side.language}"

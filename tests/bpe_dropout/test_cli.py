@@ -1,5 +1,6 @@
 """The command, in real processes."""
 
+import errno
 import io
 import json
 import os
@@ -17,7 +18,8 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 import bpe_dropout
-from bpe_dropout import Segmenter
+from bpe_dropout import InputError, Segmenter
+from bpe_dropout.files import check_output, describe, whole
 from tests.conftest import write_codes
 
 # As users have it: not unbuffered, and not necessarily UTF-8.
@@ -152,6 +154,34 @@ def test_distribution(files):
     assert (parsed["word"], parsed["dropout"]) == ("statement", 0.2)
 
 
+def test_distribution_shows_as_many_as_asked_for(files):
+    options = ("distribution", "-c", files / "codes", "-p", "0.2", "--json", "statement")
+    all_of_them, some = (json.loads(run(*options, *more)[0]) for more in ((), ("-n", 3)))
+    assert len(all_of_them["segmentations"]) > 20
+    assert "others" not in all_of_them
+    assert some["segmentations"] == all_of_them["segmentations"][:3]
+    assert some["others"] == pytest.approx(sum(one["probability"] for one in all_of_them["segmentations"][3:]))
+
+
+def test_distribution_in_an_epoch_of_a_schedule(files):
+    options = ("distribution", "-c", files / "codes", "-n", 2, "statement")
+    scheduled, plain = (
+        run(*options, *more)[0].decode() for more in (("-p", "0.4@anneal:5", "--epoch", 3), ("-p", 0.2))
+    )
+    assert scheduled.startswith("statement  (p = 0.4@anneal:5 in epoch 3: ")
+    assert scheduled.split("\n")[1:] == plain.split("\n")[1:]
+
+
+def test_rules_by_frequency_are_for_training(files):
+    """Where there is a text to count merges in."""
+    for command in ("apply", "distribution"):
+        assert b"frequency" not in run(command, "--help")[0]
+    text = (files / "text").read_bytes()
+    out, _ = run("calibrate", "-c", files / "codes", "--rule", "frequency:1..0", text=text)
+    assert out.decode().startswith("frequency:")
+    assert "a rule by frequency is for training (fairseq, PyTorch, Corpus)" in out.decode()
+
+
 def test_distribution_of_a_long_word(files):
     """Too many segmentations to list: the most probable are found without the others."""
     word = "statement" * 8
@@ -206,6 +236,26 @@ def test_learn_with_stray_carriage_returns():
     assert run("learn", "-s", 2, text=text.encode())[0].decode() == expected.getvalue()
 
 
+def test_merges_with_a_carriage_return_cannot_be_written(tmp_path):
+    """subword-nmt writes them, and then cannot read them."""
+    (tmp_path / "text").write_bytes(b"one\r\na\rb a\rb\n")
+    _, err = run("learn", "-i", tmp_path / "text", "-o", tmp_path / "codes", code=1)
+    assert f"error: {tmp_path}/text, line 2: the merge 'a \\r' has a carriage return (\\r), which no codes file" in err
+    assert "standard input: the merge" in run("learn", text=(tmp_path / "text").read_bytes(), code=1)[1]
+    assert not (tmp_path / "codes").exists()
+
+
+def test_fewer_merges_than_asked_for(files, tmp_path):
+    out, err = run("learn", "-s", 100, text=b"abc abc x\n")
+    assert out.decode().count("\n") == 3
+    assert err == "bpe-dropout: 2 merges were learned, and not 100: no other pair occurs 2 times\n"
+    assert run("learn", "-s", 7, "--total-symbols", text=b"abc abc x\n") == (
+        out,
+        "bpe-dropout: 2 merges were learned, and not 3: no other pair occurs 2 times\n",
+    )
+    assert run("learn", "-s", 6, "--total-symbols", text=b"abc abc x\n") == (out, "")
+
+
 def test_other_scripts_in_any_locale(files):
     out, _ = run("distribution", "-c", files / "codes", "-p", "0.5", "日本")
     assert "日@@ 本" in out.decode()
@@ -229,11 +279,13 @@ def test_help():
 
 @pytest.mark.parametrize("p", ["1.1", "-0.1", "rank:0..2", "nan", "x"])
 def test_dropout_is_a_probability_or_a_rule(files, p):
-    _, err = run("apply", "-c", files / "codes", f"-p={p}", code=2)
+    _, err = run("apply", "-c", files / "codes", f"-p={p}", code=1)
+    assert len(err.splitlines()) == 1
     expected = (
         "is no rule of dropout, such as 0.1, rank:0.05..0.2" if p in ("nan", "x") else "a probability from 0 to 1"
     )
-    assert expected in " ".join(err.split())
+    assert "error: -p: " in err
+    assert expected in err
 
 
 @pytest.mark.parametrize(
@@ -244,17 +296,44 @@ def test_dropout_is_a_probability_or_a_rule(files, p):
         (["apply", "-c", "{}/codes", "-o", "{}/nowhere/out"], b"", "out cannot be written: there is no folder"),
         (["apply", "-c", "{}/codes", "-o", "/dev/full"], b"the\n", "No space left on device; free some space"),
         (["apply", "-c", "{}/codes", "--seed", "-1"], b"the\n", "error: the seed is a whole number from 0"),
-        (["apply", "-c", "{}/codes", "--threads", "0"], b"the\n", "the number of threads is 1 or more"),
+        (
+            ["apply", "-c", "{}/codes", "--threads", "0"],
+            b"the\n",
+            "the number of threads is a whole number from 1 to 1024",
+        ),
+        (
+            ["apply", "-c", "{}/codes", "--threads", "99999"],
+            b"the\n",
+            "the number of threads is a whole number from 1 to",
+        ),
+        (
+            ["distribution", "-c", "{}/codes", "a" * 100_000],
+            b"",
+            "'... (100000 characters) cannot be found: more than 128",
+        ),
         (["apply", "-c", "{}/codes"], b"fine\nnot \xff\n", "standard input, line 2: not valid UTF-8, at byte 5"),
         (["apply", "-c", "{}/codes", "-i", "{}"], b"", "Is a directory"),
         (["learn"], b"", "standard input holds no words"),
         (["learn"], b"a b c\n", "no word of two characters"),
+        (["learn"], b"abc\n", "no pair of characters occurs 2 times, so there is nothing to learn; take more text, or"),
+        (["learn", "-s", "3", "-t"], b"abc abc\n", "characters alone are 3 symbols, so there is nothing left to learn"),
         (["learn"], b"a\n\xff\n", "standard input, line 2: not valid UTF-8"),
         (["learn", "-s", "0"], b"the\n", "the number of merges is 1 or more"),
         (["learn", "--dict-input"], b"the 5\nof\n", "line 2: expected a word, a space and its count, not 'of'"),
         (["learn", "--dict-input"], b"the -5\n", "line 1: expected a word, a space and its count, not 'the -5'"),
         (["learn", "--dict-input"], b" 5\n", "line 1: expected a word, a space and its count, not ' 5'"),
         (["learn", "--dict-input"], b"", "standard input holds no words"),
+        (
+            ["apply", "-c", "{}/codes", "-p", "0.9@warmup:5"],
+            b"",
+            "has other rates in each epoch: say which it is, from 1",
+        ),
+        (["apply", "-c", "{}/codes", "-p", "0x1"], b"the\n", "error: -p: '0x1': 0 times 1 is no dropout"),
+        (["apply", "-c", "{}/codes", "-s", "\n"], b"the\n", "a separator has no white space, which ends words: not"),
+        (["apply", "-c", "{}/codes", "-s", ""], b"the\n", "with an empty --separator, words could not be told from"),
+        (["apply", "-c", "{}/codes", "--glossaries", ""], b"the\n", "a glossary is a regular expression of one line"),
+        (["distribution", "-c", "{}/codes", "-n", "-30", "the"], b"", "-n; 0: all of them) is a whole number from 0"),
+        (["distribution", "-c", "{}/codes", "-p", "0.2@anneal:3", "the"], b"", "has other rates in each epoch"),
         (["distribution", "-c", "{}/codes", "two words"], b"", "'two words' is not one word"),
         (["calibrate", "-c", "{}/codes", "--ratio", "99"], b"the\n", "no dropout makes this text 99.0 times longer"),
         (["calibrate", "-c", "{}/codes"], b"", "standard input holds no words"),
@@ -287,6 +366,61 @@ def test_an_output_file_appears_whole_or_not_at_all(files, tmp_path):
     run("apply", "-c", files / "codes", "-i", tmp_path / "bad", "-o", tmp_path / "out", code=1)
     assert (tmp_path / "out").read_text() == "what was there before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad", "out"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["learn", "-i", "text", "-o", "text"],
+        ["learn", "-i", "link", "-o", "text"],
+        ["apply", "-c", "codes", "-i", "text", "-o", "codes"],
+        ["apply", "-c", "codes", "-i", "text", "-o", "text"],
+        ["apply", "-c", "codes", "-i", "text", "-o", "link"],
+        ["apply", "-c", "codes", "--vocabulary", "vocabulary", "-i", "text", "-o", "vocabulary"],
+        ["apply", "-c", "codes", "-p", "file:rates", "-i", "text", "-o", "rates"],
+    ],
+)
+def test_no_command_writes_over_what_it_reads(tmp_path, arguments):
+    contents = {"text": "abab ab\n", "codes": "#version: 0.2\na b</w>\n", "vocabulary": "ab 1\n", "rates": "0.1\n"}
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "link").symlink_to("text")
+    at = arguments.index("-i")
+    for given in (arguments, [*arguments[:at], *arguments[at + 2 :]]):  # the second reads standard input
+        with (tmp_path / "text").open("rb") as text:
+            done = subprocess.run([*COMMAND, *given], cwd=tmp_path, stdin=text, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert f"{arguments[-1]} is read by this command, and would be lost: name another output" in done.stderr
+    assert {name: (tmp_path / name).read_text() for name in contents} == contents
+
+
+def test_an_output_that_is_there_keeps_its_links_and_its_mode(files, tmp_path):
+    (tmp_path / "out").write_text("")
+    (tmp_path / "out").chmod(0o640)
+    (tmp_path / "link").symlink_to("out")
+    (tmp_path / "new").symlink_to("made")
+    for name, target in (("link", "out"), ("new", "made")):
+        run("apply", "-c", files / "codes", "-o", tmp_path / name, text=b"the\n")
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / target).read_text() == "the\n"
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_an_output_that_cannot_be_written_is_named(codes, tmp_path, monkeypatch):
+    """By its own name, and not by that of the file that would become it."""
+    out = tmp_path / "out"
+    with pytest.raises(PermissionError) as error, whole(out) as part:
+        raise PermissionError(errno.EACCES, "Permission denied", str(part))
+    assert describe(error.value) == f"{out}: Permission denied"
+    long = "a" * 250  # with what is added to it, too long
+    assert run("apply", "-c", write_codes(tmp_path / "codes", codes), "-o", tmp_path / long, code=1)[1].endswith(
+        f"{long}: File name too long\n"
+    )
+    out.touch()
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
+    with pytest.raises(InputError, match="out cannot be written: the file is there, and may only be read"):
+        check_output(out)
 
 
 @pytest.mark.parametrize(("number", "code", "says"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"")])

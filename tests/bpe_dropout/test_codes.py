@@ -128,10 +128,22 @@ def test_malformed_dictionaries(write, content, message):
 
 
 @pytest.mark.parametrize(
-    "given", [{"ids": {"a": -1}}, {"ids": {"a": 2**31}}, {"unk": -1}, {"eos": 2**40}, {"pad": -2}], ids=str
+    "given",
+    [
+        {"ids": {"a": -1}},
+        {"ids": {"a": 2**31}},
+        {"ids": {"a": None}},
+        {"ids": {"a": 4.5}},
+        {"unk": -1},
+        {"unk": None},
+        {"eos": 2**40},
+        {"eos": "x"},
+        {"pad": -2},
+    ],
+    ids=str,
 )
 def test_ids_must_be_ids(given):
-    with pytest.raises(InputError, match="ids are from 0"):
+    with pytest.raises(InputError, match=r"the id of '.*' is a whole number from 0 to 2147483647, not"):
         Dictionary(**{"ids": {"a": 4}, "unk": 3, **given})
 
 

@@ -52,11 +52,17 @@ def sampler(corpus, segmenter, dictionary):
     return corpus.sampler(segmenter, dictionary, 0.1)
 
 
+def test_words_are_numbered_from_0(corpus):
+    for number in (-1, len(corpus.counts)):
+        with pytest.raises(IndexError, match=f"no such word: {number}; the corpus has {len(corpus.counts)} distinct"):
+            corpus.type(number)
+
+
 def test_the_text_comes_back(corpus, english):
     assert len(corpus) == len(english)
     assert [" ".join(corpus.sentence(i)) for i in range(0, len(english), 97)] == english[::97]
     counts = Counter(word for line in english for word in line.split())
-    assert dict(zip(corpus.types(), corpus.counts.tolist(), strict=True)) == counts
+    assert corpus.type_counts() == counts
     assert corpus.word_counts.tolist() == [len(line.split()) for line in english]
 
 

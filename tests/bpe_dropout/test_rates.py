@@ -276,7 +276,7 @@ def test_merges_are_counted(codes, english, kind):
 
 def test_by_frequency_of_the_text(segmenter, text, dictionary):
     corpus = Corpus(text)
-    counts = dict(zip(corpus.types(), corpus.counts.tolist(), strict=True))
+    counts = corpus.type_counts()
     rule = Rule.parse("frequency:0.4..0").counted(count_merges(segmenter, counts))
     expected = corpus.sampler(segmenter, dictionary, rule).tokens(seed=1, epoch=1).ids
     found = pickle.loads(pickle.dumps(corpus.sampler(segmenter, dictionary, "frequency:0.4..0")))

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from bpe_dropout import InputError
+from bpe_dropout import InputError, Segmenter
 from bpe_dropout.rules import FORMS, Rule, may_drop, read_dropout, read_rates
 
 
@@ -15,7 +15,7 @@ def rates(text, merges=5, folder=None):
 def test_a_constant_is_a_number():
     assert rates("0.1") == rates("1x0.1") == rates("rank:0.1..0.1") == 0.1
     assert rates("2x0.1") == 0.2
-    assert rates("5x0.4") == 1.0
+    assert rates("10x0.1") == 1.0
     for given in (0.1, "0.1", ".1", "1e-1", "0.5x.2", Rule.parse("0.1")):
         assert read_dropout(given) == 0.1
         assert type(read_dropout(given)) is float
@@ -23,7 +23,7 @@ def test_a_constant_is_a_number():
 
 
 def test_scaled_rules_are_short():
-    assert [str(Rule.parse(text)) for text in ("3x0.1", "0.5xrank:0..0.3", "3xrank:0.1..0.4", "9x0.2@anneal:3")] == [
+    assert [str(Rule.parse(text)) for text in ("3x0.1", "0.5xrank:0..0.3", "3xrank:0.1..0.4", "5x0.2@anneal:3")] == [
         "0.3",
         "rank:0..0.15",
         "3xrank:0.1..0.4",
@@ -119,7 +119,7 @@ def test_the_text_says_all(text):
     assert repr(rule) == f"Rule({text!r})"
     assert pickle.loads(pickle.dumps(rule)) == Rule.parse(text)
     assert hash(rule) == hash(Rule.parse(text))
-    assert text in FORMS.replace("PATH", "a/b.c")
+    assert rule.needs_counts or text in FORMS.replace("PATH", "a/b.c")
 
 
 def test_rules_that_differ_in_their_counts_differ():
@@ -157,9 +157,43 @@ def test_numbers_out_of_range():
     for scale in ("1e999", "-1"):
         with pytest.raises(InputError, match=f"{scale} is not a scale"):
             Rule.parse(f"{scale}xrank:0..1")
+    for text in ("0x1", "2x0.9", "9x0.2@anneal:3"):
+        with pytest.raises(InputError, match=r"times .* is no dropout; give the probability itself, 0 to 1"):
+            Rule.parse(text)
     for number in (-0.1, True, None):
         with pytest.raises(InputError, match="dropout is a probability"):
             read_dropout(number)
+
+
+def test_a_schedule_needs_an_epoch(segmenter):
+    """In epoch 0, if none is named, a warm-up would be plain BPE, and nothing would say so."""
+    warmup, word = "0.9@warmup:5", "unrelated"
+    for draw in (
+        lambda **epoch: segmenter.segment(word, warmup, **epoch),
+        lambda **epoch: segmenter.segment(word, warmup, 7, **epoch),
+        lambda **epoch: segmenter.process_line(word, warmup, **epoch),
+        lambda **epoch: segmenter.stream(warmup).text(word.encode(), **epoch),
+        lambda **epoch: segmenter.stream(warmup).text(word.encode(), 7, **epoch),
+        lambda **epoch: segmenter.distribution(word, warmup, **epoch),
+        lambda **epoch: segmenter.probability(["unrelated"], warmup, **epoch),
+        lambda **epoch: segmenter.most_probable(word, warmup, 2, **epoch),
+    ):
+        with pytest.raises(InputError, match=r"0.9@warmup:5 has other rates in each epoch: say which it is"):
+            draw()
+        draw(epoch=3)
+
+
+def test_an_epoch_without_a_seed_is_for_schedules(segmenter):
+    segmenter = Segmenter(segmenter.codes)
+    segmenter.seed(7)
+    drawn = [segmenter.segment("unrelated words", "0.9@warmup:5", epoch=epoch) for epoch in (1, 3, 5)]
+    draws = (0.0, 0), (0.45, 0), (0.9, 1)  # the first drops nothing, and takes no draw
+    assert drawn == [segmenter.segment("unrelated words", p, 7, sentence=number) for p, number in draws]
+    assert segmenter.distribution("unrelated", "0.9@warmup:5", epoch=3) == segmenter.distribution("unrelated", 0.45)
+    with pytest.raises(InputError, match="epoch, side and sentence name a draw together with a seed"):
+        segmenter.segment("unrelated words", 0.9, epoch=3)
+    with pytest.raises(InputError, match="the epoch is a whole number"):
+        segmenter.segment("unrelated words", "0.9@warmup:5", epoch=-3)
 
 
 def test_whether_it_drops():

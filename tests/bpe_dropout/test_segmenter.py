@@ -271,6 +271,16 @@ def test_round_trip_of_real_text(shared):
 def test_desegment_at_the_end_of_a_line(segmenter):
     assert segmenter.desegment("un@@ related un@@") == "unrelated un"
     assert segmenter.desegment([]) == ""
+    for call in (segmenter.distribution, lambda word, p, limit: segmenter.probability([word], p, limit=limit)):
+        with pytest.raises(InputError, match="the limit of states is a whole number from 1 to"):
+            call("the", 0.1, limit=-1)
+    with pytest.raises(InputError, match="the memory is a whole number from 0 to"):
+        segmenter.stream(memory=-1)
+    for separator in ("\n", " ", "@ @", "\u00a0"):
+        with pytest.raises(InputError, match="a separator has no white space"):
+            Segmenter(segmenter.codes, separator=separator)
+    with pytest.raises(InputError, match="a glossary is a regular expression of one line, not ''"):
+        Segmenter(segmenter.codes, glossaries=["a", ""])
     with pytest.raises(InputError, match="separator"):
         Segmenter(segmenter.codes, separator="").desegment("a b")
 

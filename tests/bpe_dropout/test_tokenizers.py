@@ -521,6 +521,8 @@ def test_files_that_are_something_else(tmp_path):
     path.write_bytes(b"\xff\xfe")
     refused(path, "is not a tokenizer.json of Hugging Face")
     refused(tmp_path / "missing.json", r"there is no .*missing\.json.*AutoTokenizer\.from_pretrained")
+    (tmp_path / "folder").mkdir()
+    refused(tmp_path / "folder", r'there is no .*folder/tokenizer\.json.*AutoTokenizer\.from_pretrained\(".*folder"\)')
     refused(object(), "expected a tokenizers.Tokenizer")
     content = json.loads(KINDS["gpt2"]().to_str())
     path.write_text(json.dumps({**content, "normalizer": {"type": "OfTomorrow"}}))

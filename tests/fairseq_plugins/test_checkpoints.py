@@ -216,6 +216,13 @@ def test_average(trained, data, tmp_path):
     assert "Translated 53 sentences" in done.out
 
 
+def test_an_average_does_not_replace_a_checkpoint_that_it_is_of(trained):
+    refused = plugin(
+        "average", trained / "checkpoint1.pt", trained / "checkpoint3.pt", "-o", trained / "checkpoint3.pt", code=1
+    )
+    assert refused.sentence.endswith("checkpoint3.pt is read by this command, and would be lost: name another output")
+
+
 def test_different_models_are_not_averaged(trained, tmp_path):
     state = load_safely(trained / "checkpoint1.pt")
     name = next(iter(state["model"]))

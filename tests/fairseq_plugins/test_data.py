@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bpe_dropout import Codes, InputError, Segmenter
+from bpe_dropout.data import making
 from bpe_dropout.data.folder import DataFolder
 from bpe_dropout.data.preparation import Preparation, read_preparation, write_preparation
 from bpe_dropout.data.vocabulary import possible_pieces
@@ -93,8 +94,7 @@ def test_bad_texts(corpus, tmp_path):
         "error: T/bad.xx, line 2: not valid UTF-8, at byte 1 of the line",
         "error: say what segments en: --codes or --src-codes",
         "error: T is not a data folder, so it is not overwritten",
-        "error: there is no T/none: the merges of the source side. Put the file there, or name it with "
-        "--bpe-dropout-src-codes",
+        "error: there is no T/none: --codes names a file of merges",
     ]
     assert (tmp_path / "short.en").exists()
     assert not (tmp_path / "OUT").exists()
@@ -103,15 +103,44 @@ def test_bad_texts(corpus, tmp_path):
 
 def test_overwriting(corpus, data, tmp_path):
     shutil.copytree(data, tmp_path / "DATA")
-    (tmp_path / "DATA" / "old").touch()
     done = plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite")
     there = ["--trainpref", data / "train.en-xx", "--destdir", data]
     own = plugin("data", "-s", "en", "-t", "xx", *there, "--merges", "50", "--overwrite", code=1)
     assert "learning 50 merges of xx" in done.out
     assert len(Codes.read(tmp_path / "DATA" / "codes.en").pairs) == 50
-    assert not (tmp_path / "DATA" / "old").exists()
     assert own.sentence == f"error: {data} holds the text that it would be made from"
     assert [path.name for path in tmp_path.iterdir()] == ["DATA"]
+
+
+@pytest.mark.parametrize("name", ["rates.en", "checkpoints", "train1.en-xx.en"])
+def test_overwriting_loses_nothing_else(corpus, data, tmp_path, name):
+    shutil.copytree(data, tmp_path / "DATA")
+    (tmp_path / "DATA" / name).mkdir()
+    done = plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite", code=1)
+    assert done.sentence == (
+        f"error: {tmp_path}/DATA also holds {name}, which would be lost: move that elsewhere, or choose another folder"
+    )
+    assert filecmp.cmp(tmp_path / "DATA" / "codes.en", data / "codes.en", shallow=False)
+
+
+def test_a_file_that_comes_while_the_folder_is_made_is_not_lost(corpus, data, tmp_path, monkeypatch):
+    shutil.copytree(data, tmp_path / "DATA")
+    monkeypatch.setattr(making, "write_pieces", lambda *_: (tmp_path / "DATA" / "rates.en").touch())
+    done = plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite", code=1)
+    assert "DATA also holds rates.en" in done.sentence
+    assert (tmp_path / "DATA" / "rates.en").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["DATA"]
+
+
+def test_a_link_to_a_folder_stays_a_link(corpus, data, tmp_path):
+    shutil.copytree(data, tmp_path / "real")
+    (tmp_path / "DATA").symlink_to("real")
+    (tmp_path / "new").symlink_to("made")
+    plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite")
+    plugin("data", *corpus.arguments(tmp_path / "new"), "--merges", "50")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_symlink()) == ["DATA", "new"]
+    for name in ("real", "made"):
+        assert len(Codes.read(tmp_path / name / "codes.en").pairs) == 50
 
 
 def test_both_vocabularies(data, tmp_path):
@@ -247,6 +276,12 @@ def test_languages_of_a_folder(data, tmp_path):
         DataFolder(tmp_path)
 
 
+def test_fewer_merges_than_asked_for(corpus, tmp_path):
+    done = plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "100000")
+    learned = len(Codes.read(tmp_path / "DATA" / "codes.en").pairs)
+    assert f"{learned} merges were learned, and not 100000: no other pair occurs 2 times" in done.out
+
+
 def test_joint_merges(corpus, tmp_path):
     """--joined-dictionary learns one table of both sides: what subword-nmt learns of the two texts together."""
     folder = tmp_path / "DATA"
@@ -333,6 +368,9 @@ def test_segmented_text_is_noticed_before_it_is_tokenized(corpus, tmp_path):
     ("more", "sentence"),
     [
         (["--merges", "-30"], "--merges is a whole number from 1 on, not -30"),
+        (["--merges", "20", "--codes", "c"], "--codes and --merges are two ways to segment en: leave one of them out"),
+        (["--src-codes", "c", "--unigram", "u"], "--src-codes and --unigram are two ways to segment en: leave one"),
+        (["--unigram", "nowhere"], "there is no nowhere: --unigram names a file of unigram model"),
         (["--merges", "1"], "1 merges of en are too few: none of them ends a word"),
         (
             ["--merges", "50", "--vocabulary-threshold", "0"],
@@ -376,3 +414,17 @@ def test_pieces_of_dropout_beside_glossaries():
     words = ["foo<BT>", "<BT>foo", "oof"]
     made = {piece for word in words for pieces in segmenter.distribution(word, 0.3) for piece in pieces}
     assert made <= set(possible_pieces(segmenter, words))
+
+
+def test_merges_are_learned_of_the_words_that_training_reads(corpus, tmp_path):
+    """Which end at any white space, and not at spaces alone."""
+    for language in ("en", "xx"):
+        text = (corpus.folder / f"train.{language}").read_text()
+        (tmp_path / f"train.{language}").write_text(text.replace(" ", "\u00a0").replace("e\u00a0", "e\u3000"))
+    arguments = ["-s", "en", "-t", "xx", "--merges", "100"]
+    for prefix, folder in ((corpus.folder / "train", "SPACES"), (tmp_path / "train", "OTHERS")):
+        plugin("data", *arguments, "--trainpref", prefix, "--destdir", tmp_path / folder)
+    for name in ("codes.en", "codes.xx", "dict.en.txt", "dict.xx.txt"):
+        assert filecmp.cmp(tmp_path / "SPACES" / name, tmp_path / "OTHERS" / name, shallow=False)
+    text = (corpus.folder / "train.en").read_text().splitlines()
+    assert Codes.read(tmp_path / "SPACES" / "codes.en").pairs == learn(text, 100).pairs

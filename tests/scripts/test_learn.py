@@ -1,10 +1,11 @@
 import pytest
 import sentencepiece
 
-from bpe_dropout import InputError, Segmenter
+from bpe_dropout import Codes, InputError, Segmenter
 from bpe_dropout.methods import METHODS
 from bpe_dropout.progress import Progress
 from scripts.prepare import leave_out_empty
+from tests.conftest import learn as learn_with_subword_nmt
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +56,13 @@ def test_pairs_with_an_empty_side_are_left_out(tmp_path):
     paths[1].write_text("1\n2\n\n4\n5\n")
     assert leave_out_empty(paths) == 3
     assert [path.read_text() for path in paths] == ["a\nc\n", "1\n5\n"]
+
+
+def test_merges_are_learned_of_the_words_that_are_segmented(tmp_path, words):
+    """A corpus ends words at any white space; where there are only spaces, the merges are those of subword-nmt."""
+    spaced = words.read_text()
+    (tmp_path / "text").write_text(spaced.replace(" the ", "\u00a0the\u3000").replace(" of ", "\tof\r"))
+    assert learn("bpe", words, 500, tmp_path / "expected") == learn("bpe", tmp_path / "text", 500, tmp_path / "codes")
+    assert (tmp_path / "codes").read_bytes() == (tmp_path / "expected").read_bytes()
+    pairs = Codes.read(tmp_path / "expected").pairs
+    assert pairs == learn_with_subword_nmt(spaced.splitlines(), len(pairs)).pairs
