@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .draws import choose, cumulate
-from .errors import check_number
+from .errors import check_threads
 
 if TYPE_CHECKING:
     from .corpus import Corpus, Sampler
@@ -89,7 +89,7 @@ class BoundedSampler:
     ) -> None:
         """`progress(done, all)` counts what is listed."""
         self._corpus, self._outcomes, self._unit, self._eos = corpus, outcomes, unit, eos
-        self._threads = max(1, check_number("the number of threads", threads, 1025))
+        self._threads = check_threads(threads)
         self._kept = Lists()
         self._units: NDArray[np.uint32] | None = None  # in the place of the corpus's words
         self._same: Sampler | None = None  # of all epochs, where all lists are kept
