@@ -114,10 +114,10 @@ def claims_of(items: dict[str, Item], parts: list[ReportPart], results: Results,
     told = ", ".join(f"{len(found)} {verdict}" for verdict, found in rows.items() if found)
     every = [row for found in rows.values() for row in found]
     seeds = f" ({on_one_seed} by one seed)" if on_one_seed else ""
-    text = f"Of {len(every)} claims: {told}{seeds}. {RULE.strip()}"
+    text = f"Of {len(every)} claims: {told}{seeds}. How that is decided is said below the table."
     columns = ["what the paper says", "where", "the paper's numbers", "the study's", "verdict"]
     title = "What was found"
-    tables = [Table("table-claims", title, columns, every)]
+    tables = [Table("table-claims", title, columns, every, notes=[RULE.strip()])]
     if asked := [row for found in answers.values() for row in found]:
         columns = ["what else was asked", "where it belongs", "the study's", "answer"]
         tables.append(Table("table-questions", "Questions of our own", columns, asked, notes=[QUESTIONS.strip()]))
