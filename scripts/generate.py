@@ -26,7 +26,7 @@ from bpe_dropout.files import whole
 from .arguments import common_arguments, without_place
 from .commands import exit_on_signals, run_logged
 from .devices import Devices, environment_of, one_device
-from .download import checksum
+from .machine import weights_of
 from .runs import BEAM, LENPEN, Plan
 from .stage import Reporter, Stage, plan_of, testset_of, write_json
 from .testsets import TestSet, change_folder
@@ -79,7 +79,7 @@ def generate(plan: Plan, testset: TestSet, folder: Path, checkpoint: Path, outpu
     record = {
         "beam": BEAM,
         "lenpen": LENPEN,
-        "model": checksum(checkpoint, "sha256"),
+        "model": weights_of(checkpoint),
         "sentences": sentences,
         "pieces": sum(length * count for length, count in lengths.items()),
         "lengths": lengths,

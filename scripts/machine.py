@@ -1,12 +1,14 @@
-"""What a run ran on: versions of what it depends on, and the machine."""
+"""What a run ran on: versions of what it depends on, the machine, and which model it is."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import platform
 import re
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +66,14 @@ def processor() -> str:
     lines = info.read_text().split("\n") if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
+
+
+def weights_of(checkpoint: Path) -> str:
+    """A checksum of the weights of a model, which says whether two files are of the same training: the rest of a
+    checkpoint says where and when it was made."""
+    digest = hashlib.sha256()
+    with zipfile.ZipFile(checkpoint) as archive:
+        found = [match for name in archive.namelist() if (match := re.fullmatch(r"[^/]+/data/(\d+)", name))]
+        for match in sorted(found, key=lambda one: int(one[1])):
+            digest.update(archive.read(match[0]))
+    return digest.hexdigest()

@@ -61,9 +61,9 @@ class Figures(Protocol):
     def seeds(self) -> Sequence[int]:
         """Of its runs."""
 
-    def column(self, name: str, group: str = "", beside: Sequence[str] = ()) -> dict[int, float]:
-        """A column by its rows, of all or of a group of them, all of which must have been run. Means are over the seeds
-        that the columns beside it have, too."""
+    def column(self, name: str, claim: Claim | None = None) -> dict[int, float]:
+        """A column by its rows, all of which must have been run: all rows, or those that a claim is of. Then means are
+        over the seeds that the other columns of the claim have, too."""
 
     def runs(self, claim: Claim) -> tuple[int, int]:
         """How many of the runs that a claim is of there are, and how many there would be."""
@@ -127,9 +127,8 @@ def describe(claim: Claim, figures: Figures, decimals: int = 2) -> str:
 
 def together(claim: Claim, figures: Figures, least: int = 1) -> list[tuple[int, list[float]]]:
     """The rows that all columns of a claim have, with their numbers, from the first to the last."""
-    columns = [figures.column(name, claim.where, claim.of) for name in claim.of]
+    columns = [figures.column(name, claim) for name in claim.of]
     rows = sorted(set.intersection(*(set(one) for one in columns)))
-    rows = [row for row in rows if is_about(claim, claim.where, figures.places[row])]
     if len(rows) < least:
         raise Missing
     return [(row, [one[row] for one in columns]) for row in rows]

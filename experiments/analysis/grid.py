@@ -193,11 +193,11 @@ class GridFigures:
             return values.get(self.seed)
         return fmean(values.values()) if values else None
 
-    def column(self, name: str, group: str = "", beside: Sequence[str] = ()) -> dict[int, float]:
+    def column(self, name: str, claim: Claim | None = None) -> dict[int, float]:
         found = {}
         for row, line in self.lines(name):
-            others = [line.entries[other] for other in beside if other in line.entries]
-            if group in ("", line.group):
+            others = [line.entries[other] for other in (claim.of if claim else []) if other in line.entries]
+            if claim is None or claims.is_about(claim, line.group, line.at):
                 found[row] = self.number(line.entries[name], others)
         there = {row: value for row, value in found.items() if value is not None}
         if not there or (len(there) < len(found) and not self.is_partial):

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_dropout import Corpus, Dictionary, Sampler, Segmenter
-from scripts.download import checksum
-from scripts.machine import versions
+from scripts.machine import versions, weights_of
 from scripts.measures import MEASURES, check_measure
 from scripts.runs import Plan
 from scripts.stage import Stage, plan_of, write_json
@@ -43,7 +42,7 @@ def begin(name: str, text: str | None, more: tuple[tuple[str, dict[str, Any]], .
 def record(name: str, plan: Plan, options: argparse.Namespace, found: dict[str, Any]) -> None:
     head = {"measure": name, "run": plan.run.name, "command": f"make {name}.{plan.run.name}"}
     if MEASURES[name].model:
-        head["model"] = checksum(options.checkpoint, "sha256")
+        head["model"] = weights_of(options.checkpoint)
     write_json(options.output, {**head, **found, "configuration": plan.settings(), "versions": versions()})
     print(f"{plan.run.name}: {MEASURES[name].title}: {options.output}", flush=True)
 

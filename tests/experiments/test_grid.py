@@ -10,7 +10,7 @@ from sacrebleu.metrics import BLEU
 
 from bpe_dropout import InputError
 from experiments.analysis import latex, markdown
-from experiments.analysis.claims import Missing, Verdict, check, describe
+from experiments.analysis.claims import Missing, Verdict, check, describe, is_about
 from experiments.analysis.document import Cell, ReportPart, Row, Table
 from experiments.analysis.drawing import svg
 from experiments.analysis.grid import Entry, build, item_grid, mark_best, other_models
@@ -472,11 +472,12 @@ class Plain:
     def differences(self, first, second):
         return [grid[first] - grid[second] for grid in self.grids]
 
-    def column(self, name, group="", beside=()):
+    def column(self, name, claim=None):
         found = {row: value for (row, one), value in self.grids[0].items() if one == name}
         if not found or None in found.values():
             raise Missing
-        return {row: value for row, value in found.items() if group in ("", self.groups[row])}
+        rows = [row for row in found if claim is None or is_about(claim, self.groups[row], self.places[row])]
+        return {row: found[row] for row in rows}
 
     def sign(self, first, second, level=0.05):
         if self.p >= level:

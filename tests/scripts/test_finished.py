@@ -9,6 +9,7 @@ import torch
 from bpe_dropout import InputError
 from scripts import average as stage
 from scripts.finished import restore_average, restore_training
+from scripts.machine import weights_of
 from scripts.runs import Run, plan_run
 
 PLAN = plan_run(Run.parse("iwslt15.en-zh.bpe-dropout.base.seed3"))
@@ -70,3 +71,12 @@ def test_an_average_of_another_training_is_not_taken(folder, monkeypatch):
     average(folder, monkeypatch)
     (folder / "training.json").write_text(json.dumps({"checkpoints": ["checkpoint_1_3.pt"]}))
     assert not restore_average(folder, folder / "training.json", folder / "average.pt")
+
+
+def test_two_files_of_the_same_weights_are_one_model(tmp_path):
+    weights = {"a": torch.arange(6.0), "b": torch.ones(2, 3)}
+    for name, model, place in (("one", weights, "/here"), ("two", weights, "/there"), ("three", None, "/here")):
+        model = model or {**weights, "b": torch.zeros(2, 3)}
+        torch.save({"model": model, "cfg": {"save_dir": place}}, tmp_path / f"{name}.pt")
+    one, two, three = (weights_of(tmp_path / f"{name}.pt") for name in ("one", "two", "three"))
+    assert one == two != three
