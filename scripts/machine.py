@@ -19,6 +19,7 @@ CODE = (
     *("bpe_dropout", "fairseq_plugins", "scripts", "configs", "experiments/Snakefile", "experiments/analysis"),
     *("setup.py", "pyproject.toml"),
 )
+ONE_NUMBER = 8  # bytes, at most
 PACKAGES = ("bpe-dropout", "fairseq-fixed", "torch", "numpy", "subword-nmt", "sentencepiece", "sacremoses", "sacrebleu")
 
 
@@ -70,10 +71,15 @@ def processor() -> str:
 
 def weights_of(checkpoint: Path) -> str:
     """A checksum of the weights of a model, which says whether two files are of the same training: the rest of a
-    checkpoint says where and when it was made."""
+    checkpoint says where and when it was made. Found without torch, which takes seconds to import: its file is an
+    archive with a member for each tensor, and tensors of one number are fairseq's meters."""
     digest = hashlib.sha256()
     with zipfile.ZipFile(checkpoint) as archive:
-        found = [match for name in archive.namelist() if (match := re.fullmatch(r"[^/]+/data/(\d+)", name))]
-        for match in sorted(found, key=lambda one: int(one[1])):
-            digest.update(archive.read(match[0]))
+        tensors = {
+            int(match[1]): one
+            for one in archive.infolist()
+            if (match := re.fullmatch(r"[^/]+/data/(\d+)", one.filename)) and one.file_size > ONE_NUMBER
+        }
+        for number in sorted(tensors):
+            digest.update(archive.read(tensors[number]))
     return digest.hexdigest()

@@ -75,8 +75,9 @@ def test_an_average_of_another_training_is_not_taken(folder, monkeypatch):
 
 def test_two_files_of_the_same_weights_are_one_model(tmp_path):
     weights = {"a": torch.arange(6.0), "b": torch.ones(2, 3)}
-    for name, model, place in (("one", weights, "/here"), ("two", weights, "/there"), ("three", None, "/here")):
+    for name, model, place in (("one", weights, "/here"), ("other", weights, "/there"), ("third", None, "/here")):
         model = model or {**weights, "b": torch.zeros(2, 3)}
-        torch.save({"model": model, "cfg": {"save_dir": place}}, tmp_path / f"{name}.pt")
-    one, two, three = (weights_of(tmp_path / f"{name}.pt") for name in ("one", "two", "three"))
-    assert one == two != three
+        meter = torch.tensor(float(len(name)))
+        torch.save({"model": model, "cfg": {"save_dir": place}, "meters": [meter]}, tmp_path / f"{name}.pt")
+    one, other, third = (weights_of(tmp_path / f"{name}.pt") for name in ("one", "other", "third"))
+    assert one == other != third
