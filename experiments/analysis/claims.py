@@ -31,12 +31,12 @@ from statistics import fmean
 from typing import Protocol
 
 from bpe_dropout import InputError
+from scripts.compare import LEVEL
 from scripts.paper import Claim
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced", "undecided", "not run"
 ANSWERS = {REPRODUCED: "yes", NOT_REPRODUCED: "no"}  # to questions of our own
 SEEDS = 3  # that agree, where there is no test
-LEVEL = 0.05  # of a sign test, as of a bootstrap (scripts/compare.py)
 ONE_SEED = "one seed"
 
 Numbers = dict[tuple[int, str], float]

@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from scripts.compare import LEVEL
 from scripts.measures import MEASURES
 from scripts.paper import Agreement, Claim, Item
 from scripts.runs import AT_THE_LIMIT, Run, plan_run
@@ -222,7 +223,7 @@ class GridFigures:
     def has_test(self, claim: Claim) -> bool:
         return all(entry.is_exact or entry.number == "bleu" for entry in self.entries(claim))
 
-    def sign(self, first: tuple[int, str], second: tuple[int, str], level: float = claims.LEVEL) -> int:
+    def sign(self, first: tuple[int, str], second: tuple[int, str], level: float = LEVEL) -> int:
         return sign_of(*self.both(first, second), self.results, level)
 
     def differences(self, first: tuple[int, str], second: tuple[int, str]) -> list[float]:
@@ -239,7 +240,7 @@ def common_seeds(entries: Sequence[Entry]) -> list[int]:
     return sorted(set.intersection(*(set(entry.by_seed) for entry in entries)))
 
 
-def sign_of(first: Entry, second: Entry, results: Results, level: float = claims.LEVEL) -> int:
+def sign_of(first: Entry, second: Entry, results: Results, level: float = LEVEL) -> int:
     """1 if the first of two is found to be higher, -1 if lower, 0 if neither. BLEU must differ significantly for each
     seed that both have, and the seeds must agree."""
     signs = set()

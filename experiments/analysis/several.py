@@ -83,20 +83,21 @@ def measure(
 ) -> dict[str, Any]:
     """`translate` takes lines of words, how many segmentations, and what is made of them."""
     found: dict[str, Any] = {}
-    texts: dict[tuple[str, str], list[str]] = {}
+    plain: list[str] = []  # the translations of the test set by plain BPE, the first of the ways
     translate(lines[:WARMING], 1, "score")
     for name, (way, (count, combine)) in itertools.product(TESTSETS, WAYS.items()):
         changed, _ = read_testset(name, configs).apply(lines)
         begin = clock()
-        texts[name, way] = translate(changed, count, combine)
+        texts = translate(changed, count, combine)
         seconds = clock() - begin
-        one = {**score(plan, texts[name, way], references), "seconds": round(seconds, 2)}
+        one = {**score(plan, texts, references), "seconds": round(seconds, 2)}
         found.setdefault(name, {})[way] = one
         told = f"BLEU {one['bleu']:.2f}, chrF {one['chrf']:.2f}, {seconds:.0f} s"
-        if way != PLAIN:
-            both = {each: texts[name, each] for each in (PLAIN, way)}
-            scores = {each: found[name][each]["bleu"] for each in both}
-            (pair,) = compare(both, references, bleu_of(plan), scores)["pairs"]
+        if way == PLAIN:
+            plain = texts
+        else:
+            scores = {each: found[name][each]["bleu"] for each in (PLAIN, way)}
+            (pair,) = compare({PLAIN: plain, way: texts}, references, bleu_of(plan), scores)["pairs"]
             one["against plain"] = {key: pair[key] for key in ("difference", "p", "significant")}
             told += f", {pair['difference']:+.2f} against plain BPE (p = {pair['p']:.3f})"
         print(f"{plan.run.name}, {name}: {TITLES[way]}: {told}", flush=True)
