@@ -136,12 +136,15 @@ class Corpus:
         """The word that has this number."""
         if not 0 <= number < len(self.counts):
             raise NoSuchWord(number, len(self.counts))
+        return self._type(number)
+
+    def _type(self, number: int) -> str:
         begin, end = int(self._type_ends[number]), int(self._type_ends[number + 1])
         return self._types[begin:end].tobytes().decode()
 
     def types(self) -> list[str]:
         """All distinct words, by their number, which is the order of their first appearance."""
-        return [self.type(number) for number in range(len(self.counts))]
+        return [self._type(number) for number in range(len(self.counts))]
 
     def type_counts(self) -> dict[str, int]:
         """All distinct words and how often they occur, in the order of their first appearance."""
