@@ -73,7 +73,7 @@ class _Drawing:
 class DropoutSampler(_Drawing):
     memory: int
     tables: int
-    starts: int
+    charts: int
     def __init__(
         self,
         corpus: Corpus,
@@ -159,3 +159,4 @@ def table(merges: Merges, word: Word, p: AnyDropout, finest: float, /) -> list[t
 def table_against_draw(
     merges: Merges, word: Word, p: AnyDropout, finest: float, seed: int, draws: int, /
 ) -> tuple[int, int]: ...
+def chart_against_draw(merges: Merges, word: Word, p: AnyDropout, seed: int, draws: int, /) -> int | None: ...

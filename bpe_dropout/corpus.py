@@ -223,7 +223,7 @@ class Corpus:
             *frame,
         )
         logger.info(
-            f"{self.path}: tables for {core.tables} of {len(self.counts)} words, the start of {core.starts}, "
+            f"{self.path}: tables for {core.tables} of {len(self.counts)} words, charts of {core.charts}, "
             f"{core.memory / 1e6:.1f} MB"
         )
         return core

@@ -41,62 +41,11 @@ Tokens& Tokens::operator=(const Tokens& other) {
 
 void Tokens::merge(const Merges& merges, std::size_t before) { merge_here(merges, before); }
 
-void Tokens::merge_best(const Merges& merges) { merge_best_here(merges); }
-
-u64 Tokens::save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out) {
-  constexpr u64 kLikely = Decoder::kWhole / 16;
-  out.resize(2 + size_ + padded(size_) + 4 * size_);  // of which the last are more than enough for all merges
-  out[0] = static_cast<u32>(size_ << 16 | candidates_);
-  u32* to = std::copy_n(keys_, padded(size_), std::copy_n(symbols_, size_, out.data() + 2));
-  u32 merged = 0;
-  const Rates* const rates = dropout.rates();
-  u64 range = Decoder::kWhole;  // as the Decoder cuts it
-  while (candidates_ && range >= kLikely && !dropout.never()) {
-    const u32 key = least_from(0), i = key & kPositionMask;
-    range -= part_of(range, rates ? rates->fraction_of(rank_of(key)) : dropout.few(0));
-    apply(merges, i);
-    const u32 step[] = {key, keys_[i], i > 0 ? keys_[links_.previous[i]] : kNone, static_cast<u32>(candidates_)};
-    to = std::copy(std::begin(step), std::end(step), to);
-    ++merged;
-  }
-  out[1] = merged;
-  out.resize(static_cast<std::size_t>(to - out.data()));
-  return candidates_ || range < kLikely || dropout.never() ? 0 : range;
-}
-
-template <class D>
-void Tokens::run_on_from(const u32* saved, const Merges& merges, const D& dropout, Decoder& decoder) {
-  size_ = saved[0] >> 16;
-  candidates_ = saved[0] & 0xFFFF;
-  const u32* const symbols = saved + 2;
-  const u32* const keys = symbols + size_;
-  for (std::size_t i = 0; i < size_; i += kAtOnce) {
-    std::memcpy(symbols_ + i, symbols + i, kAtOnce * sizeof(u32));  // and perhaps some keys, which are not read
-    std::memcpy(keys_ + i, keys + i, kAtOnce * sizeof(u32));
-  }
-  link();
-  const u32* step = keys + padded(size_);
-  for (u32 left = saved[1]; left > 0 && decoder.first_survives(dropout.fraction_of(rank_of(step[0]))); --left) {
-    const u32 i = step[0] & kPositionMask;
-    keys_[join(merges, step[0], i)] = kNone;
-    keys_[i] = step[1];
-    if (i > 0) keys_[links_.previous[i]] = step[2];
-    candidates_ = step[3];
-    step += 4;
-  }
-  run_on(merges, dropout, &decoder);
-}
-
-void Tokens::run_from(const u32* saved, const Merges& merges, const Dropout& dropout, Decoder& decoder) {
-  if (const Rates* const rates = dropout.rates()) return run_on_from(saved, merges, *rates, decoder);
-  run_on_from(saved, merges, dropout, decoder);
-}
-
 namespace {
 
 bool has_avx2() {
 #ifdef __x86_64__
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
 #else
   return false;
 #endif
@@ -241,10 +190,14 @@ std::optional<Piece> whole(const Word& word, std::size_t part) {
   return kForeign | (last ? 0 : kJoined) | *character;
 }
 
-bool start_word(const Merges& merges, const Word& word, Scratch& scratch) {
+bool start_symbols(const Merges& merges, const Word& word, Scratch& scratch) {
   if (word.parts || !merges.by_token() || word.text.size() > 4 * Tokens::kMost || whole(word, 0)) return false;
   merges.start(word.text, scratch.symbols);
-  if (scratch.symbols.size() > Tokens::kMost) return false;
+  return scratch.symbols.size() <= Tokens::kMost;
+}
+
+bool start_word(const Merges& merges, const Word& word, Scratch& scratch) {
+  if (!start_symbols(merges, word, scratch)) return false;
   scratch.tokens.start(merges, scratch.symbols);
   return true;
 }

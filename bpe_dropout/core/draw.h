@@ -11,7 +11,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "merges.h"
+#include "chart.h"
 
 // Inlined wherever it is called, and so compiled for the processor that the caller is compiled for.
 #define BPE_HERE __attribute__((always_inline)) inline
@@ -31,13 +31,6 @@ class Tokens {
   Tokens& operator=(const Tokens& other);
 
   void start(const Merges& merges, const std::vector<Symbol>& symbols);
-  // The start of a word that is drawn again and again, as 32-bit numbers: the tokens and their candidates, and the
-  // first merges of the way on which nothing is dropped, as far as it is likely to be gone. save() makes `out`
-  // of them, and leaves the tokens where that way ends. Returns the range in which it is gone to the end of the word,
-  // of Decoder::kWhole, or 0 if that is not likely.
-  u64 save(const Merges& merges, const Dropout& dropout, std::vector<u32>& out);
-  // Algorithm 1 from there, to its end.
-  void run_from(const u32* saved, const Merges& merges, const Dropout& dropout, Decoder& decoder);
 
   std::size_t candidates() const { return candidates_; }
   // Applies the candidate that has `before` others ahead of it in priority.
@@ -47,8 +40,6 @@ class Tokens {
   static constexpr u32 kNone = 0xFFFFFFFF;  // no merge
   u32 next_candidate(u32 key) const { return least_from(key + 1); }
   static std::size_t rank_of(u32 key) { return key >> kPositionBits; }
-  // A step of plain BPE: all occurrences of the best pair that do not overlap, from the left, or only the first.
-  void merge_best(const Merges& merges);
   // Algorithm 1, to its end. `decoder` may be null if p is 0.
   void run(const Merges& merges, const Dropout& dropout, Decoder* decoder);
 
@@ -143,7 +134,8 @@ class Tokens {
     apply(merges, key & kPositionMask);
     return true;
   }
-  BPE_HERE void merge_best_here(const Merges& merges) {
+  // A step of plain BPE: all occurrences of the best pair that do not overlap, from the left, or only the first.
+  BPE_HERE void merge_best(const Merges& merges) {
     const u32 best = least_from(0), rank = best >> kPositionBits;
     if (merges.one_by_one()) return apply(merges, best & kPositionMask);
     for (std::size_t i = 0; i < size_; i = links_.next[i]) {
@@ -155,7 +147,7 @@ class Tokens {
   BPE_HERE void run_here(const Merges& merges, const D& dropout, Decoder* decoder) {
     while (candidates_) {
       if (dropout.never()) {
-        merge_best_here(merges);
+        merge_best(merges);
         continue;
       }
       if (!step(merges, dropout, *decoder)) break;
@@ -165,8 +157,6 @@ class Tokens {
   void run_avx2(const Merges& merges, const D& dropout, Decoder* decoder);
   template <class D>
   void run_on(const Merges& merges, const D& dropout, Decoder* decoder);
-  template <class D>
-  void run_on_from(const u32* saved, const Merges& merges, const D& dropout, Decoder& decoder);
 
   // The position of the next token (of the last: size_), and of the one before (of the first: never read).
   struct Links {
@@ -219,11 +209,14 @@ struct Scratch {
   Tokens tokens;
   std::vector<Symbol> symbols;
   std::vector<Piece> pieces;
-  std::vector<u32> start;
+  Chart chart;
+  Chart::Way way;
+  std::vector<u32> kept;  // of the chart
 };
 
-// Makes scratch.tokens those that `word` starts from, if their symbols are all that there is to say of a segmentation:
-// where the word is of several parts, one character or very long, it returns false.
+// Makes scratch.symbols those that `word` starts from, if they are all that there is to say of a segmentation: where the
+// word is of several parts, one character or very long, it returns false. start_word() makes scratch.tokens of them, too.
+bool start_symbols(const Merges& merges, const Word& word, Scratch& scratch);
 bool start_word(const Merges& merges, const Word& word, Scratch& scratch);
 
 // Draws a segmentation of `word` into scratch.pieces. `decoder` may be null if p is 0.

@@ -254,6 +254,35 @@ py::tuple table_against_draw(const Merges& merges, const PyWord& word, const Dro
   return py::make_tuple(answered, differing);
 }
 
+// The same of the word's chart. None if it has none.
+py::object chart_against_draw(const Merges& merges, const PyWord& word, const Dropout& dropout, u64 seed,
+                              std::size_t draws) {
+  Tables tables(kOneTable);
+  auto shelf = tables.shelves(1)[0];
+  Scratch scratch;
+  const auto ref = tables.add_chart(shelf, merges, word.word(), dropout, piece_itself, scratch);
+  const u32* const chart = tables.chart(ref);
+  if (!chart) return py::none();
+  std::size_t differing = 0;
+  for (std::size_t i = 0; i < draws; ++i) {
+    const Key key{seed, 0, 0, i};
+    const u64 first = key.first(0);
+    Decoder decoder(key, 0, first), again(key, 0, first), counting(key, 0, first);
+    draw(merges, word.word(), dropout, &decoder, scratch);
+    std::int32_t ids[Chart::kMostCharacters];
+    const u32 count = Chart::draw(chart, dropout, again, ids);
+    const auto is_drawn = [&](const auto* some, u32 size) {
+      return std::equal(some, some + size, scratch.pieces.begin(), scratch.pieces.end(),
+                        [](auto id, Piece piece) { return static_cast<Piece>(id) == piece; });
+    };
+    bool same = is_drawn(ids, count) && Chart::draw(chart, dropout, counting, nullptr) == count;
+    const Find find = tables.find(ref, first);
+    if (find != kUnresolved) same = same && is_drawn(tables.ids(ref) + ids_begin(find), ids_count(find));
+    differing += !same;
+  }
+  return py::int_(differing);
+}
+
 class Index {
  public:
   explicit Index(Split split) : split_(split) {}
@@ -485,6 +514,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("use_avx2", &use_avx2);
   m.def("table", &table_of);
   m.def("table_against_draw", &table_against_draw);
+  m.def("chart_against_draw", &chart_against_draw);
 
   py::class_<Lines>(m, "Lines")
       .def(py::init([](std::shared_ptr<Merges> merges, const Dropout& dropout, Split split, const py::object& divide,
@@ -532,7 +562,7 @@ PYBIND11_MODULE(_core, m) {
   dropout.def(py::init(&make_dropout_sampler))
       .def_property_readonly("memory", [](const HeldDropout& held) { return held.sampler->memory(); })
       .def_property_readonly("tables", [](const HeldDropout& held) { return held.sampler->tables(); })
-      .def_property_readonly("starts", [](const HeldDropout& held) { return held.sampler->starts(); });
+      .def_property_readonly("charts", [](const HeldDropout& held) { return held.sampler->charts(); });
   bind_drawing(dropout);
   py::class_<HeldList> list(m, "ListSampler");
   list.def(py::init(&make_list_sampler));

@@ -108,7 +108,7 @@ class Dropout {
   bool never() const { return p_ <= 0 && !rates_; }
   bool always() const { return p_ >= 1; }
   double p(std::size_t rank) const { return rates_ ? rates_->p(rank) : p_; }
-  u64 fraction_of(std::size_t) const { return few_[0]; }
+  u64 fraction_of(std::size_t rank) const { return rates_ ? rates_->fraction_of(rank) : few_[0]; }
 
   // The probability that the first k + 1 candidates are all dropped, p^(k+1), as a fraction of 2^64.
   std::size_t round() const { return missed_.size(); }
@@ -169,12 +169,18 @@ class Decoder {
   // Whether the first candidate survives, which is dropped with this probability. If not, nothing is decided:
   // dropped() takes the same decision again.
   bool first_survives(u64 missed) {
-    const u64 below = mulhi(range_, missed);
-    if (missed == kAll || offset_ < below) return false;
+    const u64 below = part_of(range_, missed);
+    if (offset_ < below) return false;
     range_ -= below;
     offset_ -= below;
     refill();
     return true;
+  }
+
+  // After all decisions of a word: if they are those of all numbers from some one on, up to the last, as they are if
+  // nothing is dropped, how many numbers these are, of kWhole; else 0, as where one number was not enough.
+  u64 range_to_the_end(u64 first) const {
+    return blocks_ == 0 && (first >> 1) - offset_ + range_ == kWhole ? range_ : 0;
   }
 
  private:

@@ -154,7 +154,7 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
   const std::size_t workers = static_cast<std::size_t>(std::max(1, threads));
   const auto empty = tables_.shelves(workers);
   auto shelves = empty;
-  std::vector<std::size_t> tables(workers), starts(workers);
+  std::vector<std::size_t> tables(workers), charts(workers);
   in_threads(workers, [&](std::size_t worker) {
     Tables::Shelf& shelf = shelves[worker];
     Scratch scratch;
@@ -164,32 +164,33 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
       tables[worker] += refs_[type] != 0;
     }
   });
-  // Of all other words the start is kept, in the order of the text, which is the order in which it will be read.
+  // Of all other words the chart is kept, in the order of the text, which is the order in which it will be read.
   in_threads(workers, [&](std::size_t worker) {
     Scratch scratch;
     const std::size_t begin = corpus.types / workers * worker;
     const std::size_t end = worker + 1 == workers ? corpus.types : corpus.types / workers * (worker + 1);
     for (std::size_t type = begin; type < end; ++type) {
       if (refs_[type]) continue;
-      refs_[type] = tables_.add_start(shelves[worker], *merges_, word(static_cast<u32>(type)), dropout_, *ids_,
+      refs_[type] = tables_.add_chart(shelves[worker], *merges_, word(static_cast<u32>(type)), dropout_, *ids_,
                                       scratch);
-      starts[worker] += refs_[type] != 0;
+      charts[worker] += refs_[type] != 0;
     }
   });
   memory_ = refs_.size() * sizeof(Tables::Ref);
   for (std::size_t i = 0; i < workers; ++i) {
     memory_ += Tables::memory(empty[i], shelves[i]);
     table_count_ += tables[i];
-    start_count_ += starts[i];
+    chart_count_ += charts[i];
   }
 }
 
 u32 DropoutSampler::draw_word(const Key& key, u64 position, u64 first, u32 type, Tables::Ref ref, Buffer* out,
                               Scratch& scratch) const {
   Decoder decoder(key, position, first);
-  if (const u32* const start = tables_.start(ref)) {
-    scratch.tokens.run_from(start, *merges_, dropout_, decoder);
-    return ids_->add(scratch.tokens, out, scratch);
+  if (const u32* const chart = tables_.chart(ref)) {
+    const u32 length = Chart::draw(chart, dropout_, decoder, out ? out->room(Chart::kMostCharacters) : nullptr);
+    if (out) out->grow(length);
+    return length;
   }
   const Word drawn = word(type);
   draw(*merges_, drawn, dropout_, &decoder, scratch);

@@ -169,7 +169,7 @@ class DropoutSampler : public Sampler {
 
   std::size_t memory() const { return memory_; }
   std::size_t tables() const { return table_count_; }  // words that have one
-  std::size_t starts() const { return start_count_; }
+  std::size_t charts() const { return chart_count_; }
 
  protected:
   void sentences(Key key, const Selection& which, std::size_t begin, std::size_t end, const Drawn& out) const override;
@@ -188,7 +188,7 @@ class DropoutSampler : public Sampler {
   Dropout dropout_;
   Tables tables_;
   std::vector<Tables::Ref> refs_;
-  std::size_t memory_ = 0, table_count_ = 0, start_count_ = 0;
+  std::size_t memory_ = 0, table_count_ = 0, chart_count_ = 0;
 };
 
 // Distributions that are given: for each word (or sentence) its segmentations and their

@@ -13,11 +13,11 @@ std::string_view bare(std::string_view line) {
   return line.substr(begin, line.find_last_not_of("\r ") + 1 - begin);
 }
 
-// A word that recurs is drawn from its start, then gets a table, and a finer one when it has occurred still more often.
-constexpr u32 kRecurs = 2;
+// What becomes of a word if nothing is dropped is kept when that is first drawn. A word that recurs gets a table (or, if
+// that would leave too much to draw, a chart), and a finer one when it has occurred still more often.
 double finest_at(u32 count) {
   switch (count) {
-    case 64: return 1.0 / 64;
+    case 32: return 1.0 / 64;
     case 2048: return 1.0 / 4096;
     default: return 0;
   }
@@ -87,7 +87,7 @@ void Stream::for_each_known_line(std::string_view text, Key key, F&& line) {
 }
 
 template <class F, class G, class H>
-void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& with_find, G&& with_tokens,
+void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& with_ids, G&& with_tokens,
                        H&& with_pieces) {
   Known& known = known_[number];
   const u32 count = known.count < 0xFFFFFFFF ? ++known.count : known.count;
@@ -95,27 +95,29 @@ void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& 
   if (finest > 0) {
     const Word drawn = word(number);
     const auto add = [&](auto&& id) {
-      return tables_.add(shelf_, *merges_, drawn, dropout_, finest, Tables::kLeast, id, scratch_);
+      const Tables::Ref table =
+          tables_.add(shelf_, *merges_, drawn, dropout_, finest, Tables::kLeast, id, scratch_);
+      if (table || tables_.chart(known.table)) return table;
+      return tables_.add_chart(shelf_, *merges_, drawn, dropout_, id, scratch_);
     };
-    const Tables::Ref table = ids_ ? add(*ids_) : add(piece_itself);
-    if (table) known.table = table;
-  }
-  if (count == kRecurs && !known.table) {
-    const Word drawn = word(number);
-    const auto add = [&](auto&& id) { return tables_.add_start(shelf_, *merges_, drawn, dropout_, id, scratch_); };
-    known.table = ids_ ? add(*ids_) : add(piece_itself);
+    const Tables::Ref kept = ids_ ? add(*ids_) : add(piece_itself);
+    if (kept) known.table = kept;
   }
   const Find find = tables_.find(known.table, first);
-  if (find != kUnresolved) return with_find(known, find);
+  if (find != kUnresolved) return with_ids(tables_.ids(known.table) + ids_begin(find), ids_count(find));
   Decoder decoder(key, position, first);
-  if (const u32* const saved = tables_.start(known.table)) {
-    scratch_.tokens.run_from(saved, *merges_, dropout_, decoder);
-    return with_tokens(scratch_.tokens);
+  if (const u32* const chart = tables_.chart(known.table)) {
+    std::int32_t ids[kMostIds];
+    const u32 size = Chart::draw(chart, dropout_, decoder, ids);
+    return with_ids(reinterpret_cast<const u32*>(ids), size);
   }
   const Word drawn = word(number);
   if (start_word(*merges_, drawn, scratch_)) {
     scratch_.tokens.run(*merges_, dropout_, &decoder);
-    return with_tokens(scratch_.tokens);
+    const auto [ids, size] = with_tokens(scratch_.tokens);
+    const u64 range = known.table ? 0 : decoder.range_to_the_end(first);
+    if (range) known.table = tables_.add_likely(shelf_, range, ids, size);
+    return;
   }
   draw(*merges_, drawn, dropout_, &decoder, scratch_);
   with_pieces(scratch_.pieces);
@@ -139,11 +141,14 @@ void Stream::ids(std::string_view text, Key key, Buffer& out, std::vector<std::i
       const u32 number = line.known[i];
       draw_word(
           own, i, line.first[i], number,
-          [&](const Known& known, Find find) {
-            std::memcpy(out.room(kMostIds + 4), tables_.ids(known.table) + ids_begin(find), 4 * ids_count(find));
-            out.grow(ids_count(find));
+          [&](const u32* ids, u32 count) {
+            std::memcpy(out.room(count), ids, count * sizeof(u32));
+            out.grow(count);
           },
-          [&](const Tokens& tokens) { ids_->add(tokens, &out, scratch_); },
+          [&](const Tokens& tokens) {
+            const std::size_t size = ids_->add(tokens, &out, scratch_);
+            return std::pair(reinterpret_cast<const u32*>(out.data() + out.size() - size), size);
+          },
           [&](const std::vector<Piece>& pieces) { ids_->add(word(number), pieces, &out); });
     }
     ends.push_back(static_cast<std::int64_t>(out.size()));
@@ -177,14 +182,13 @@ void Stream::draw_line(const Line& line, const Key& key, F&& with_pieces) {
     const u32 number = line.known[i];
     draw_word(
         key, i, line.first[i], number,
-        [&](const Known& known, Find find) {
-          with_pieces(word(number), tables_.ids(known.table) + ids_begin(find), ids_count(find));
-        },
+        [&](const u32* pieces, u32 count) { with_pieces(word(number), pieces, count); },
         [&](const Tokens& tokens) {
           tokens.symbols(scratch_.symbols);
           scratch_.pieces.clear();
           merges_->pieces(scratch_.symbols.data(), scratch_.symbols.size(), true, scratch_.pieces);
           with_pieces(word(number), scratch_.pieces.data(), scratch_.pieces.size());
+          return std::pair(static_cast<const u32*>(scratch_.pieces.data()), scratch_.pieces.size());
         },
         [&](const std::vector<Piece>& pieces) { with_pieces(word(number), pieces.data(), pieces.size()); });
   }

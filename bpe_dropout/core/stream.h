@@ -82,9 +82,10 @@ class Stream {
     const u32 parts = known_[known].parts;
     return {words_[known], parts ? &parts_[parts - 1] : nullptr};
   }
-  // Calls with_find(known, find) if a table has the answer, else with_tokens(tokens) or with_pieces(pieces).
+  // Calls with_ids(ids, count) if they come from what is kept of the word, else with_tokens(tokens),
+  // which returns the ids and their number, or with_pieces(pieces).
   template <class F, class G, class H>
-  void draw_word(const Key& key, u64 position, u64 first, u32 known, F&& with_find, G&& with_tokens,
+  void draw_word(const Key& key, u64 position, u64 first, u32 known, F&& with_ids, G&& with_tokens,
                  H&& with_pieces);
   // Adds the random numbers of a line's words to first_, which are four at a time, and may be too many.
   void start_line(const Key& key, const u32* known, std::size_t count);

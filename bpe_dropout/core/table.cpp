@@ -2,13 +2,6 @@
 
 namespace bpe {
 
-// How far Algorithm 1 has come on one path through a word.
-struct Tables::State {
-  std::size_t part = 0;
-  std::vector<Piece> pieces;  // of the parts before
-  Tokens tokens;              // of this part
-};
-
 Tables::Tables(std::size_t memory) : size_(std::max(std::min(memory / sizeof(u32), kMostWords), kStep)) {
   const auto take = [&] {
     words_.reset(static_cast<u32*>(std::aligned_alloc(64, (size_ * sizeof(u32) + 63) / 64 * 64)));
@@ -38,122 +31,186 @@ u32* Tables::room(Shelf& shelf, std::size_t size, u32 bits, Ref& ref) {
   return at;
 }
 
-u32 Tables::start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch) {
-  scratch.start.clear();
-  if (!start_word(merges, word, scratch)) return kUnresolved;
-  const u64 range = scratch.tokens.save(merges, dropout, scratch.start);
-  scratch.tokens.symbols(scratch.symbols);
-  // A number is known to 32 bits here, and to 63 in draw(): a tie is left to it.
-  return range ? static_cast<u32>((Decoder::kWhole - range) >> 31) : kUnresolved;
-}
-
-Tables::Ref Tables::write(Shelf& shelf, u32 last, const std::vector<u32>& ids, const std::vector<u32>& start) {
+Tables::Ref Tables::write(Shelf& shelf, u32 last, const u32* ids, std::size_t count, const std::vector<u32>& chart) {
   Ref ref = 0;
-  u32* const kept = room(shelf, kHead + ids.size() + start.size(), kStart, ref);
+  u32* const kept = room(shelf, kHead + std::max(count, kCopied) + chart.size(), kChart, ref);
   if (!kept) return 0;
   kept[kLast] = last;
-  kept[kLikely] = static_cast<Find>(kHead << 8 | ids.size());
+  kept[kLikely] = static_cast<Find>(kHead << 8 | count);
   kept[kBucketsAt] = 0;
-  kept[kStartAt] = static_cast<u32>(kHead + ids.size());
-  std::copy(start.begin(), start.end(), std::copy(ids.begin(), ids.end(), kept + kHead));
+  kept[kChartAt] = chart.empty() ? 0 : static_cast<u32>(kHead + count);
+  std::copy(chart.begin(), chart.end(), std::copy_n(ids, count, kept + kHead));
   return ref;
 }
 
-void Tables::emit(Plan& plan, u64 begin, u64 width, u32 outcome) {
+void Tables::Plan::add(u64 begin, u64 width, u32 outcome) {
   if (width == 0) return;
-  if (outcome == kUnresolved) plan.unresolved += width;
-  if (!plan.intervals.empty() && plan.intervals.back().outcome == outcome) return;
-  plan.intervals.push_back({begin, outcome});
+  if (outcome == kUnresolved) unresolved += width;
+  if (!intervals.empty() && intervals.back().outcome == outcome) return;
+  intervals.push_back({begin, outcome});
 }
 
-// Takes in all that needs no decision: parts that are whole, and the symbols of the next that is not.
-void Tables::enter_part(Plan& plan, State& state, u64 begin, u64 range) {
-  const std::size_t parts = part_count(plan.word);
-  for (; state.part < parts; ++state.part) {
-    const auto piece = whole(plan.word, state.part);
-    if (!piece) {
-      plan.merges.start(part_text(plan.word, state.part), plan.symbols);
-      state.tokens.start(plan.merges, plan.symbols);
-      return expand(plan, state, begin, range);
-    }
-    state.pieces.push_back(*piece);
-  }
-  const u32 number = static_cast<u32>(plan.outcomes.size());
-  emit(plan, begin, range, plan.outcomes.emplace(state.pieces, number).first->second);
-}
+// The same cuts as the Decoder makes, all of them instead of the one that the number falls in, as far as they are not
+// finer than `finest`.
+struct Tables::Cuts {
+  const Dropout& dropout;
+  u64 finest;
 
-// The part is segmented: on to the next.
-void Tables::finish_part(Plan& plan, State& state, u64 begin, u64 range) {
-  ++state.part;
-  state.tokens.symbols(plan.symbols);
-  plan.merges.pieces(plan.symbols.data(), plan.symbols.size(), state.part == part_count(plan.word), state.pieces);
-  enter_part(plan, state, begin, range);
-}
+  // From a state on, in which the number is in this range: calls state.done(begin, range) where the range ends with a
+  // state, and state.unresolved(begin, range) where it is cut too fine. The state is spent: it goes the way on which
+  // nothing more is dropped, and the other ways go others that it makes.
+  template <class State>
+  void operator()(State& state, u64 begin, u64 range) const {
+    for (;;) {
+      const std::size_t candidates = state.candidates();
+      if (candidates == 0 || dropout.always()) return state.done(begin, range);
+      const Rates* const rates = dropout.rates();
+      if (!rates && candidates > dropout.round()) return state.unresolved(begin, range);
 
-// The same cuts as the Decoder makes, all of them instead of the one that the number falls in. The state is
-// spent: it goes the way on which nothing more is dropped, and the other ways go copies of it.
-void Tables::expand(Plan& plan, State& state, u64 begin, u64 range) {
-  if (plan.dropout.never()) {
-    while (state.tokens.candidates()) state.tokens.merge_best(plan.merges);
-  }
-  for (;;) {
-    const std::size_t candidates = state.tokens.candidates();
-    if (candidates == 0 || plan.dropout.always()) return finish_part(plan, state, begin, range);
-    const Rates* const rates = plan.dropout.rates();
-    if (!rates && candidates > plan.dropout.round()) return emit(plan, begin, range, kUnresolved);
-
-    // ends[k]: where the region ends in which k candidates are dropped; it begins where the next ends. What is
-    // left when an end is too near to the beginning is not looked into.
-    constexpr std::size_t kMostEnds = 64;
-    u64 ends[kMostEnds + 1];
-    std::size_t regions = 0;
-    ends[0] = range;
-    u32 key = Tokens::kNone;
-    u64 missed = kAll;
-    while (regions < kMostEnds && regions < candidates && ends[regions] >= plan.finest) {
-      if (rates) {
-        key = state.tokens.next_candidate(key);
-        missed = part_of_part(missed, rates->fraction_of(Tokens::rank_of(key)));
+      // ends[k]: where the region ends in which k candidates are dropped; it begins where the next ends. What is
+      // left when an end is too near to the beginning is not looked into.
+      constexpr std::size_t kMostEnds = 64;
+      u64 ends[kMostEnds + 1];
+      std::size_t regions = 0;
+      ends[0] = range;
+      u32 walk = Tokens::kNone;
+      u64 missed = kAll;
+      while (regions < kMostEnds && regions < candidates && ends[regions] >= finest) {
+        missed = rates ? part_of_part(missed, rates->fraction_of(state.next_rank(walk))) : dropout.missed(regions);
+        ends[++regions] = part_of(range, missed);
+      }
+      const u64 rest = ends[regions];
+      if (regions == candidates && rest >= finest) {
+        State(state).done(begin, rest);
       } else {
-        missed = plan.dropout.missed(regions);
+        state.unresolved(begin, rest);
       }
-      ends[++regions] = part_of(range, missed);
-    }
-    const u64 rest = ends[regions];
-    if (regions == candidates && rest >= plan.finest) {
-      State next = state;
-      finish_part(plan, next, begin, rest);
-    } else if (rest > 0) {
-      emit(plan, begin, rest, kUnresolved);
-    }
-    for (std::size_t k = regions; k-- > 1;) {
-      const u64 from = begin + ends[k + 1], width = ends[k] - ends[k + 1];
-      if (width == 0) continue;
-      if (width < plan.finest) {
-        emit(plan, from, width, kUnresolved);
-        continue;
+      for (std::size_t k = regions; k-- > 1;) {
+        const u64 from = begin + ends[k + 1], width = ends[k] - ends[k + 1];
+        if (width < finest) {
+          state.unresolved(from, width);
+          continue;
+        }
+        State next = state;
+        next.merge(k);
+        (*this)(next, from, width);
       }
-      State next = state;
-      next.tokens.merge(plan.merges, k);
-      expand(plan, next, from, width);
+      begin += ends[1];
+      range -= ends[1];
+      if (range < finest) return state.unresolved(begin, range);
+      state.merge(0);
     }
-    begin += ends[1];
-    range -= ends[1];
-    if (range < plan.finest) return emit(plan, begin, range, kUnresolved);
-    state.tokens.merge(plan.merges, 0);
   }
-}
+};
 
-Tables::Plan Tables::make_plan(const Merges& merges, const Word& word, const Dropout& dropout, double finest) {
-  const double width = std::max(std::ldexp(finest, 63), static_cast<double>(Decoder::kLeast));
-  Plan plan{merges, word, dropout, static_cast<u64>(width), {}, {}, 0, {}};
-  State state;
-  enter_part(plan, state, 0, Decoder::kWhole);
+// The state of a word that has a chart.
+struct Tables::Charted {
+  const Chart& chart;
+  std::vector<std::pair<u64, Chart::State>>& found;  // where it begins, and what becomes of the word
+  Chart::State left;
+  Chart::Candidates list;
+
+  static constexpr Chart::State kCutOff = ~Chart::State{0};  // which is no state
+
+  Charted(const Chart& of, std::vector<std::pair<u64, Chart::State>>& to) : chart(of), found(to), left(of.start()) {}
+  Charted(const Charted& other) : chart(other.chart), found(other.found), left(other.left), list(other.list) {}
+
+  std::size_t candidates() { return chart.candidates(left, list); }
+  std::size_t next_rank(u32& walk) const { return chart.rank(list[++walk]); }
+  void merge(std::size_t k) { left = chart.after(left, list[k]); }
+  void done(u64 begin, u64 width) const { add(begin, width, left); }
+  void unresolved(u64 begin, u64 width) const { add(begin, width, kCutOff); }
+
+ private:
+  void add(u64 begin, u64 width, Chart::State state) const {
+    if (width) found.emplace_back(begin, state);
+  }
+};
+
+Tables::Plan Tables::make_plan(const Dropout& dropout, u64 finest, const Chart& chart) {
+  std::vector<std::pair<u64, Chart::State>> found;
+  Charted state(chart, found);
+  Cuts{dropout, finest}(state, 0, Decoder::kWhole);
+  std::vector<Chart::State> outcomes;
+  for (const auto& one : found) {
+    if (one.second != Charted::kCutOff) outcomes.push_back(one.second);
+  }
+  std::sort(outcomes.begin(), outcomes.end());
+  outcomes.erase(std::unique(outcomes.begin(), outcomes.end()), outcomes.end());
+  Plan plan;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto [begin, left] = found[i];
+    const u64 end = i + 1 < found.size() ? found[i + 1].first : Decoder::kWhole;
+    const auto at = std::lower_bound(outcomes.begin(), outcomes.end(), left);
+    plan.add(begin, end - begin, left == Charted::kCutOff ? kUnresolved : static_cast<u32>(at - outcomes.begin()));
+  }
+  plan.ids.resize(outcomes.size());
+  for (std::size_t i = 0; i < outcomes.size(); ++i) chart.add_ids(outcomes[i], plan.ids[i]);
   return plan;
 }
 
-Tables::Ref Tables::write(Shelf& shelf, const Plan& plan, const std::vector<std::vector<u32>>& ids, Scratch& scratch) {
+// How far Algorithm 1 has come on one path through a word of several parts, or of another kind that has no chart.
+struct Tables::Parts {
+  struct Common {
+    const Merges& merges;
+    const Word& word;
+    const Dropout& dropout;
+    const Cuts& cuts;
+    Plan& plan;
+    std::map<std::vector<Piece>, u32> outcomes;
+    std::vector<Symbol> symbols;  // work space
+  };
+  Common& common;
+  std::size_t part = 0;
+  std::vector<Piece> pieces;  // of the parts before
+  Tokens tokens;              // of this part
+
+  // Takes in all that needs no decision: parts that are whole, and the symbols of the next that is not.
+  void enter(u64 begin, u64 range) {
+    const Merges& merges = common.merges;
+    for (; part < part_count(common.word); ++part) {
+      const auto piece = whole(common.word, part);
+      if (!piece) {
+        merges.start(part_text(common.word, part), common.symbols);
+        tokens.start(merges, common.symbols);
+        if (common.dropout.never()) tokens.run(merges, common.dropout, nullptr);
+        return common.cuts(*this, begin, range);
+      }
+      pieces.push_back(*piece);
+    }
+    const u32 number = static_cast<u32>(common.outcomes.size());
+    common.plan.add(begin, range, common.outcomes.emplace(pieces, number).first->second);
+  }
+
+  std::size_t candidates() const { return tokens.candidates(); }
+  std::size_t next_rank(u32& walk) const {
+    walk = tokens.next_candidate(walk);
+    return Tokens::rank_of(walk);
+  }
+  void merge(std::size_t k) { tokens.merge(common.merges, k); }
+  void done(u64 begin, u64 range) {  // with this part: on to the next
+    ++part;
+    tokens.symbols(common.symbols);
+    common.merges.pieces(common.symbols.data(), common.symbols.size(), part == part_count(common.word), pieces);
+    enter(begin, range);
+  }
+  void unresolved(u64 begin, u64 width) const { common.plan.add(begin, width, kUnresolved); }
+};
+
+Tables::Plan Tables::make_plan(const Merges& merges, const Word& word, const Dropout& dropout, u64 finest,
+                               std::vector<std::vector<Piece>>& pieces) {
+  Plan plan;
+  const Cuts cuts{dropout, finest};
+  Parts::Common common{merges, word, dropout, cuts, plan, {}, {}};
+  Parts{common, 0, {}, {}}.enter(0, Decoder::kWhole);
+  pieces.resize(common.outcomes.size());
+  for (const auto& [some, outcome] : common.outcomes) pieces[outcome] = some;
+  return plan;
+}
+
+Tables::Ref Tables::write(Shelf& shelf, const Plan& plan, const std::vector<u32>& chart) {
   const auto& intervals = plan.intervals;
+  const auto& ids = plan.ids;
   const Interval& likely = intervals.back();
   const bool is_found = likely.outcome != kUnresolved;
   const u32 last = is_found ? static_cast<u32>(likely.begin >> 31) : kUnresolved;
@@ -171,14 +228,12 @@ Tables::Ref Tables::write(Shelf& shelf, const Plan& plan, const std::vector<std:
   }
   const std::size_t first_bucket = kHead + all_ids + kCopied + 1;
   const std::size_t first_interval = first_bucket + buckets;
-  const std::size_t first_of_start = first_interval + 2 * intervals.size() + 2;
-  if (first_of_start >= (std::size_t{1} << 23)) return 0;
-  scratch.start.clear();
-  if (plan.unresolved) start_of(plan.merges, plan.word, plan.dropout, scratch);
+  const std::size_t first_of_chart = first_interval + 2 * intervals.size() + 2;
+  if (first_of_chart >= (std::size_t{1} << 23)) return 0;
   Ref ref = 0;
-  u32* const table = room(shelf, first_of_start + scratch.start.size(), bits, ref);
+  u32* const table = room(shelf, first_of_chart + chart.size(), bits, ref);
   if (!table) return 0;
-  std::copy(scratch.start.begin(), scratch.start.end(), table + first_of_start);
+  std::copy(chart.begin(), chart.end(), table + first_of_chart);
 
   std::vector<Find> finds(ids.size());
   std::size_t next_id = kHead;
@@ -197,7 +252,7 @@ Tables::Ref Tables::write(Shelf& shelf, const Plan& plan, const std::vector<std:
   table[kLast] = last;
   table[kLikely] = found(likely);
   table[kBucketsAt] = static_cast<u32>(first_bucket);
-  table[kStartAt] = scratch.start.empty() ? 0 : static_cast<u32>(first_of_start);
+  table[kChartAt] = chart.empty() ? 0 : static_cast<u32>(first_of_chart);
   table[first_bucket - 1] = static_cast<u32>(intervals.size());
   u32* at = table + first_interval;
   for (const Interval& interval : intervals) {

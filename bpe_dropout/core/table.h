@@ -30,7 +30,7 @@ inline std::int64_t piece_itself(const Word&, Piece piece) { return piece; }
 class Tables {
  public:
   // What is kept for a word: 0 is nothing. The lower bits say what it is: so many bits of the number choose
-  // a bucket of the table, or it is a start.
+  // a bucket of the table, or it is a chart.
   using Ref = u32;
 
   // `memory`, in bytes, is never exceeded. It is taken from the system as it fills.
@@ -50,16 +50,22 @@ class Tables {
   Ref add(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, double finest, double least,
           Id&& id, Scratch& scratch);
   static constexpr double kLeast = 0.5;  // below it, a table is hardly repaid
-  // Keeps no more than the start of the word, and the ids of the way on which nothing is dropped, if it is likely.
+  // Keeps no more than the chart of the word, and the ids of the way on which nothing is dropped, if it is likely.
   template <class Id>
-  Ref add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Id&& id,
+  Ref add_chart(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Id&& id,
                 Scratch& scratch);
 
-  static bool is_table(Ref ref) { return ref && (ref & kBits) != kStart; }
-  // What Tokens::run_from takes; null if there is nothing. For a word with a table it is kept, too.
-  const u32* start(Ref ref) const {
+  // Keeps no more than the ids of the way on which nothing is dropped, for which the range is as large as this, of
+  // Decoder::kWhole.
+  Ref add_likely(Shelf& shelf, u64 range, const u32* ids, std::size_t count) {
+    return count > kMostIds ? 0 : write(shelf, last_to_drop(range), ids, count, {});
+  }
+
+  static bool is_table(Ref ref) { return ref && (ref & kBits) != kChart; }
+  // What Chart::draw takes; null if there is none. For a word with a table it is kept, too.
+  const u32* chart(Ref ref) const {
     const u32* const kept = at(ref);
-    return kept[kStartAt] ? kept + kept[kStartAt] : nullptr;
+    return kept[kChartAt] ? kept + kept[kChartAt] : nullptr;
   }
 
   Find find(Ref ref, u64 first) const {
@@ -75,7 +81,7 @@ class Tables {
   }
   void prefetch_rest(Ref ref, u64 first) const {
     if (is_table(ref)) return __builtin_prefetch(bucket_of(ref, first));
-    for (std::size_t line = 1; line <= kStartLines; ++line) __builtin_prefetch(at(ref) + 16 * line);
+    for (std::size_t line = 1; line <= kChartLines; ++line) __builtin_prefetch(at(ref) + 16 * line);
   }
   u32 bucket(Ref ref, u64 first) const {
     const u32 bucket = *bucket_of(ref, first);
@@ -86,7 +92,7 @@ class Tables {
     if (bucket < kSearch) return bucket;
     const u32* const table = at(ref);
     const Find find = search(table, static_cast<u32>(first >> 32), bucket);
-    __builtin_prefetch(table + (find == kUnresolved ? table[kStartAt] : ids_begin(find)));
+    __builtin_prefetch(table + (find == kUnresolved ? table[kChartAt] : ids_begin(find)));
     return find;
   }
   const u32* ids(Ref ref) const { return at(ref); }
@@ -100,17 +106,17 @@ class Tables {
 
  private:
   // What is kept of a word is, in 32-bit words: the last number that may drop something; the find of all beyond it,
-  // which is the likeliest, and so is the first in the ids; where the buckets are, and where the start is; ids. Of most
+  // which is the likeliest, and so is the first in the ids; where the buckets are, and where the chart is; ids. Of most
   // words, all that is read lies in one line of the cache.
   // Then, of a table: the number of intervals; buckets for the leading bits of the number, as far as something may be
   // dropped; intervals as pairs (first number, find) with a last one that is never reached.
   // A bucket is a find, if it lies within one interval; else kSearch and where to start looking.
-  // Then the start, as Tokens::save gives it.
-  enum Head { kLast, kLikely, kBucketsAt, kStartAt, kHead };
-  static constexpr std::size_t kStartLines = 4;  // of the cache, which most starts fit into
+  // Then the chart.
+  enum Head { kLast, kLikely, kBucketsAt, kChartAt, kHead };
+  static constexpr std::size_t kChartLines = 8;  // of the cache
   static constexpr std::size_t kStep = 8;        // where something begins: half of a line of the cache
   static constexpr u32 kSearch = 0x80000000;
-  static constexpr u32 kBits = 31, kStart = 31;
+  static constexpr u32 kBits = 31, kChart = 31;
   static constexpr std::size_t kUnit = 4;  // in which a reference counts
   static constexpr std::size_t kMostWords = (std::size_t{1} << 27) * kUnit;  // 2 GiB: what a reference can say
   static_assert(kStep % kUnit == 0);
@@ -134,30 +140,40 @@ class Tables {
 
   struct Interval {
     u64 begin;    // of 2^63
-    u32 outcome;  // number in outcomes, or kUnresolved
+    u32 outcome;  // number in ids, or kUnresolved
   };
+  // What a table is to hold.
   struct Plan {
-    const Merges& merges;
-    const Word& word;
-    const Dropout& dropout;
-    u64 finest;
     std::vector<Interval> intervals;
-    std::map<std::vector<Piece>, u32> outcomes;
-    u64 unresolved = 0;  // of 2^63
-    std::vector<Symbol> symbols;  // work space
+    std::vector<std::vector<u32>> ids;  // of each outcome
+    u64 unresolved = 0;                 // of 2^63
+
+    void add(u64 begin, u64 width, u32 outcome);
   };
-  struct State;
-  static void expand(Plan& plan, State& state, u64 begin, u64 range);
-  static void enter_part(Plan& plan, State& state, u64 begin, u64 range);
-  static void finish_part(Plan& plan, State& state, u64 begin, u64 range);
-  static void emit(Plan& plan, u64 begin, u64 width, u32 outcome);
-  static Plan make_plan(const Merges& merges, const Word& word, const Dropout& dropout, double finest);
-  Ref write(Shelf& shelf, const Plan& plan, const std::vector<std::vector<u32>>& ids, Scratch& scratch);
-  // scratch.start becomes what is kept of the start of a word; empty if nothing can be. Returns the last number that
-  // may drop something: for all beyond it, scratch.symbols are what the word becomes.
-  static u32 start_of(const Merges& merges, const Word& word, const Dropout& dropout, Scratch& scratch);
-  // A start alone; `ids` are those of the likeliest find.
-  Ref write(Shelf& shelf, u32 last, const std::vector<u32>& ids, const std::vector<u32>& start);
+  struct Cuts;
+  struct Charted;
+  struct Parts;
+  // The plan of a word that has a chart: that in scratch.
+  static Plan make_plan(const Dropout& dropout, u64 finest, const Chart& chart);
+  // The plan of any other, and the pieces of each outcome.
+  static Plan make_plan(const Merges& merges, const Word& word, const Dropout& dropout, u64 finest,
+                        std::vector<std::vector<Piece>>& pieces);
+  Ref write(Shelf& shelf, const Plan& plan, const std::vector<u32>& chart);
+  // A chart alone; `ids` are those of the likeliest find.
+  Ref write(Shelf& shelf, u32 last, const u32* ids, std::size_t count, const std::vector<u32>& chart);
+  // The last number that may drop something. It is known to 32 bits here, and to 63 in draw(): a tie is left to it.
+  static u32 last_to_drop(u64 range) { return static_cast<u32>((Decoder::kWhole - range) >> 31); }
+  // Makes scratch.chart that of the word; false if there is none.
+  template <class Id>
+  static bool make_chart(const Merges& merges, const Word& word, Id&& id, Scratch& scratch) {
+    const auto of_piece = [&](Piece piece) { return id(word, piece); };
+    return start_symbols(merges, word, scratch) && scratch.chart.make(merges, scratch.symbols, of_piece);
+  }
+  // And scratch.kept what is kept of it.
+  static void keep_chart(const Dropout& dropout, Scratch& scratch) {
+    scratch.chart.likely_way(dropout, scratch.way);
+    scratch.chart.write(scratch.way, dropout.rates(), scratch.kept);
+  }
 
   struct Free {
     void operator()(u32* words) const { std::free(words); }
@@ -169,34 +185,36 @@ class Tables {
 template <class Id>
 Tables::Ref Tables::add(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, double finest,
                         double least, Id&& id, Scratch& scratch) {
-  if (word.text.size() >= Tokens::kMost) return 0;
-  const Plan plan = make_plan(merges, word, dropout, finest);
+  const u64 width = static_cast<u64>(std::max(std::ldexp(finest, 63), static_cast<double>(Decoder::kLeast)));
+  const bool has_chart = !dropout.never() && make_chart(merges, word, id, scratch);
+  if (!has_chart && word.text.size() >= Tokens::kMost) return 0;
+  std::vector<std::vector<Piece>> pieces;
+  Plan plan = has_chart ? make_plan(dropout, width, scratch.chart) : make_plan(merges, word, dropout, width, pieces);
   if (std::ldexp(static_cast<double>(plan.unresolved), -63) > 1 - least) return 0;
-  std::vector<std::vector<u32>> ids(plan.outcomes.size());
-  for (const auto& [pieces, outcome] : plan.outcomes) {
-    std::vector<u32>& out = ids[outcome];
-    for (const Piece piece : pieces) {
+  for (const auto& some : pieces) {
+    plan.ids.emplace_back();
+    for (const Piece piece : some) {
       const std::int64_t number = id(word, piece);
-      if (number != kNoId) out.push_back(static_cast<u32>(number));
+      if (number != kNoId) plan.ids.back().push_back(static_cast<u32>(number));
     }
   }
-  return write(shelf, plan, ids, scratch);
+  scratch.kept.clear();
+  if (has_chart && plan.unresolved) keep_chart(dropout, scratch);
+  return write(shelf, plan, scratch.kept);
 }
 
 template <class Id>
-Tables::Ref Tables::add_start(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Id&& id,
+Tables::Ref Tables::add_chart(Shelf& shelf, const Merges& merges, const Word& word, const Dropout& dropout, Id&& id,
                               Scratch& scratch) {
-  u32 last = start_of(merges, word, dropout, scratch);
-  if (scratch.start.empty()) return 0;
-  scratch.pieces.clear();
-  if (last != kUnresolved) merges.pieces(scratch.symbols.data(), scratch.symbols.size(), true, scratch.pieces);
-  scratch.symbols.clear();
-  for (const Piece piece : scratch.pieces) {
-    const std::int64_t number = id(word, piece);
-    if (number != kNoId) scratch.symbols.push_back(static_cast<u32>(number));
-  }
-  if (scratch.symbols.size() > kMostIds) last = kUnresolved;
-  return write(shelf, last, scratch.symbols, scratch.start);
+  if (dropout.never()) return add(shelf, merges, word, dropout, 1, kLeast, id, scratch);  // of the one segmentation
+  if (!make_chart(merges, word, id, scratch)) return 0;
+  keep_chart(dropout, scratch);
+  std::vector<u32>& ids = scratch.symbols;
+  ids.clear();
+  const bool is_likely = scratch.way.range;
+  if (is_likely) scratch.chart.add_ids(scratch.way.left, ids);
+  const u32 last = is_likely ? last_to_drop(scratch.way.range) : kUnresolved;
+  return write(shelf, last, ids.data(), ids.size(), scratch.kept);
 }
 
 }  // namespace bpe

@@ -199,8 +199,8 @@ def test_memory_is_bounded(corpus, segmenter, dictionary, caplog):
         for threads in (1, 3):
             core = corpus.sampler(segmenter, dictionary, 0.1, memory=memory, threads=threads)._core
             assert core.memory <= max(memory, 4 * len(corpus.counts))
-            kept.append(core.tables + core.starts)
-            assert f"tables for {core.tables} of {len(corpus.counts)} words, the start of {core.starts}," in caplog.text
+            kept.append(core.tables + core.charts)
+            assert f"tables for {core.tables} of {len(corpus.counts)} words, charts of {core.charts}," in caplog.text
     assert kept[:2] == [0, 0] < kept[2:4] < kept[4:6] < kept[6:]
 
 
@@ -208,7 +208,7 @@ def test_words_that_occur_once_have_no_table(tmp_path, segmenter, dictionary):
     """It would not be repaid within a few epochs."""
     (tmp_path / "text").write_text("statement other\n" + "government\n" * 50)
     core = Corpus(tmp_path / "text").sampler(segmenter, dictionary, 0.1)._core
-    assert (core.tables, core.starts) == (1, 2)
+    assert (core.tables, core.charts) == (1, 2)
 
 
 @pytest.mark.skipif(not _core.uses_avx2(), reason="this processor has no AVX2")
