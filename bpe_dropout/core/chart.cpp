@@ -1,7 +1,7 @@
 #include "chart.h"
 
+#include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "draw.h"
 
@@ -201,7 +201,8 @@ u32 Chart::draw(const u32* chart, const Dropout& dropout, Decoder& decoder, std:
 // From the end of the word on: the tokens that begin further on are all known when a token is joined with them.
 bool Chart::find(const Merges& merges, const std::vector<Symbol>& symbols) {
   static_assert(kMostCharacters <= Wide::kCharacters);
-  if (symbols.size() < 2 || symbols.size() > kMostCharacters) return false;
+  constexpr bool kLowerHalfFirst = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;  // which lanes rely on
+  if (!kLowerHalfFirst || symbols.size() < 2 || symbols.size() > kMostCharacters) return false;
   size_ = static_cast<u32>(symbols.size());
   tokens_.clear();
   merges_.clear();
