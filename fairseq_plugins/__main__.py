@@ -50,9 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
+    from bpe_dropout.averaging import average
     from bpe_dropout.data.commands import add_commands
-
-    from .averaging import average
 
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="python -m fairseq_plugins", description=__doc__, formatter_class=plain)

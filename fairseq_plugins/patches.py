@@ -17,6 +17,8 @@ from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
 from packaging.version import Version
 
+from bpe_dropout.checkpoints import explain_failures
+
 from . import checkpoints, errors, guard, task
 
 
@@ -42,7 +44,7 @@ PATCHES = [
     Patch(
         checkpoint_utils,
         "load_checkpoint_to_cpu",
-        checkpoints.explain_failures,
+        explain_failures,
         "a file that is cut short or dangerous gets a sentence",
         FAIRSEQ,
     ),

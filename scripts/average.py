@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairseq_plugins.averaging import average
+from bpe_dropout.averaging import average
 
 from .finished import finish, restore_average
 from .stage import Stage, read_json

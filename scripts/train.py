@@ -124,7 +124,7 @@ def number_the_last(output: Path, updates: int) -> None:
     """Where a training was killed between its last checkpoint and the copy of it that carries its number."""
     last = output / "checkpoint_last.pt"
     if last.exists():
-        from fairseq_plugins.averaging import load_state  # imports fairseq, which takes as long as all the rest
+        from bpe_dropout.averaging import load_state  # imports torch, which takes as long as all the rest
 
         state = load_state(str(last), map_location="cpu")
         if state["optimizer_history"][-1]["num_updates"] == updates:

@@ -58,7 +58,7 @@ def read_counts(path: Path) -> list[int]:
 
 
 def read_vectors(checkpoint: Path, pieces: int) -> Vectors:
-    from fairseq_plugins.averaging import load_state
+    from bpe_dropout.averaging import load_state
 
     state = load_state(str(checkpoint), map_location="cpu")
     weight = state["model"].get("encoder.embed_tokens.weight")

@@ -16,10 +16,9 @@ from fairseq.dataclass.configs import CheckpointConfig
 from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
-from bpe_dropout import InputError
-from fairseq_plugins import checkpoints
-from fairseq_plugins.averaging import average, average_states, choose_checkpoints
-from fairseq_plugins.checkpoints import load_safely
+from bpe_dropout import InputError, checkpoints
+from bpe_dropout.averaging import average, average_states, choose_checkpoints
+from bpe_dropout.checkpoints import load_safely
 from tests.fairseq_plugins.conftest import MODEL, OURS, TRAIN, plugin, run, run_both
 
 

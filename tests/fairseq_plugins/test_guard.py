@@ -14,9 +14,9 @@ import torch
 from fairseq import utils
 from fairseq.models.transformer import TransformerModel
 
-from bpe_dropout import InputError
-from fairseq_plugins import checkpoints, guard
-from fairseq_plugins.checkpoints import load_safely
+from bpe_dropout import InputError, checkpoints
+from bpe_dropout.checkpoints import load_safely
+from fairseq_plugins import guard
 from fairseq_plugins.literals import NotALiteral, evaluate
 from tests.fairseq_plugins.conftest import MODEL, OURS, plugin, run, run_both
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import torch
 
-from bpe_dropout import InputError
-from bpe_dropout.checkpoint_names import choose_checkpoints
-from bpe_dropout.files import check_output, whole
-
+from .checkpoint_names import choose_checkpoints
 from .checkpoints import explain_failures, load_safely
+from .errors import InputError
+from .files import check_output, whole
 
 load_state = explain_failures(load_safely)
 
