@@ -3,23 +3,23 @@
 #include <algorithm>
 #include <cstring>
 
-#include "draw.h"
+#include "processor.h"
 
 namespace bpe {
 
-// What is kept of a chart, in 32-bit words: the number of characters; of merges; of merges on its way; where lists of ids
-// begin, or 0; the ids of the characters, filled up to kWords; the slots of the merges on the way; merges, in chunks; for
-// each merge the id of what it makes, and its Place; where each merge has a rate of its own, its rank. What is not one id
-// is kSeveral and where the list of them is: their number, and they.
+// What is kept of a chart, in 32-bit words: the number of characters; of merges; of merges on its way; whether there
+// are lists of ids; the ids of the characters, filled up to kWords; the slots of the merges on the way; merges, in
+// chunks; for each merge the id of what it makes, and its Place; where each merge has a rate of its own, its rank;
+// lists. What is not one id is kSeveral and where its list is: the number of ids, and they.
 //
-// A chunk is kWords words of which boundaries a merge depends on, from its beginning to its end, and then kWords words of
-// which of these have to be left: as many merges as a vector has lanes. Chunks are compared one after the other, and each
-// lane collects a bit of each, in its own part of 64 bits, which all lanes together make. So the merges of highest
+// A chunk is kWords words of which boundaries a merge depends on, from its beginning to its end, and then kWords words
+// of which of these have to be left: as many merges as a vector has lanes. Chunks are compared one after the other, and
+// each lane collects a bit of each, in its own part of 64 bits, which all lanes together make. So the merges of highest
 // priority are those of the first lane, in the order of the chunks: then the 64 bits stand in the order of priority. 64
 // merges, or what is left of them at the end, make a block of chunks.
 namespace {
 
-enum Head { kSize, kMerges, kWay, kLists, kHead };
+enum Head { kSize, kMerges, kWay, kHasLists, kHead };
 constexpr std::size_t kWords = 8;
 constexpr std::size_t kBlock = 64;
 
@@ -30,9 +30,9 @@ struct Place {
   static u32 boundary(u32 place) { return place & ((1 << kBits) - 1); }
 };
 
-// A chart whose boundaries are the bits of a Mask.
+// A chart whose boundaries are the bits of a Mask, with so many merges at most.
 template <class M, std::size_t kMost>
-struct Kind {
+struct OfWidth {
   using Mask = M;
   static constexpr std::size_t kCharacters = 8 * sizeof(Mask) + 1;
   static constexpr std::size_t kBlocks = kMost / kBlock;
@@ -45,8 +45,13 @@ struct Kind {
   static std::size_t lane(std::size_t number) {
     return kLanes == 4 ? number : number < 4 ? 2 * number : 2 * (number - 4) + 1;
   }
-  // Where the merge of this bit stands among those of its block.
-  static std::size_t slot(std::size_t bit) { return bit % kChunks * kLanes + lane(bit / kChunks); }
+  // Where a merge stands, by its number among all merges; and by its bit, among those of its block.
+  static std::size_t slot_of(std::size_t merge, std::size_t merges) {
+    const std::size_t before = merge / kBlock * kBlock, i = merge - before;
+    const std::size_t in_block = std::min(chunks(merges - before), kChunks);
+    return before + i % in_block * kLanes + lane(i / in_block);
+  }
+  static std::size_t slot_of_bit(std::size_t bit) { return bit % kChunks * kLanes + lane(bit / kChunks); }
 
   // A bit for each merge of a block that is possible where these boundaries are left.
   static BPE_HERE u64 possible(const u32* chunk, std::size_t chunks, Mask left) {
@@ -67,40 +72,41 @@ struct Kind {
 
  private:
   typedef Mask Vector __attribute__((vector_size(kWords * sizeof(u32))));
-  static constexpr u64 kFirst = 1, kSecond = kFirst << kChunks, kThird = kSecond << kChunks, kFourth = kThird << kChunks;
+  static constexpr u64 kFirst = 1, kSecond = kFirst << kChunks, kThird = kSecond << kChunks;
+  static constexpr u64 kFourth = kThird << kChunks;
   // Of 64 bits each; of two lanes that share them, each has its own half.
   static constexpr u64 kTwice = kLanes == 4 ? 1 : 1ULL << 32 | 1;
   static constexpr u64 kFirstBits[4] = {kFirst * kTwice, kSecond * kTwice, kThird * kTwice, kFourth * kTwice};
 };
 
-using Narrow = Kind<u32, kBlock>;
-using Wide = Kind<u64, 512>;
+using Narrow = OfWidth<u32, kBlock>;
+using Wide = OfWidth<u64, 512>;
 
 // The candidates of a step.
-template <class Kind>
+template <class Width>
 struct Step {
-  u64 blocks[Kind::kBlocks];
+  u64 blocks[Width::kBlocks];
   std::size_t count;
 
-  BPE_HERE void find(const u32* chunks, std::size_t merges, typename Kind::Mask left) {
+  BPE_HERE void find(const u32* chunks, std::size_t merges, typename Width::Mask left) {
     blocks[0] = 0;
     count = 0;
-    for (std::size_t block = 0; block < Kind::kBlocks; ++block, chunks += Kind::kChunks * 2 * kWords) {
+    for (std::size_t block = 0; block < Width::kBlocks; ++block, chunks += Width::kChunks * 2 * kWords) {
       const std::size_t before = block * kBlock;
       if (before >= merges) break;
-      blocks[block] = Kind::possible(chunks, std::min(Kind::chunks(merges - before), Kind::kChunks), left);
+      blocks[block] = Width::possible(chunks, std::min(Width::chunks(merges - before), Width::kChunks), left);
       count += static_cast<std::size_t>(__builtin_popcountll(blocks[block]));
     }
   }
   // The slot of the first candidate; the others follow.
   BPE_HERE std::size_t next() {
     std::size_t block = 0;
-    if (Kind::kBlocks > 1) {
+    if (Width::kBlocks > 1) {
       while (!blocks[block]) ++block;
     }
     const std::size_t bit = static_cast<std::size_t>(__builtin_ctzll(blocks[block]));
     blocks[block] &= blocks[block] - 1;
-    return block * kBlock + Kind::slot(bit);
+    return block * kBlock + Width::slot_of_bit(bit);
   }
 };
 
@@ -111,16 +117,16 @@ BPE_HERE u64 missed(const Rates& rates, const u32* ranks, std::size_t slot) { re
 // A step of Algorithm 1: the slot of the first candidate that survives, or kDone.
 constexpr std::size_t kDone = ~std::size_t{0};
 
-template <class Kind>
-BPE_HERE std::size_t survivor(Step<Kind>& candidates, const Dropout& dropout, const u32*, Decoder& decoder) {
+template <class Width>
+BPE_HERE std::size_t survivor(Step<Width>& candidates, const Dropout& dropout, const u32*, Decoder& decoder) {
   const std::size_t dropped = decoder.dropped(dropout, candidates.count);
   if (dropped == candidates.count) return kDone;
   for (std::size_t i = 0; i < dropped; ++i) candidates.next();
   return candidates.next();
 }
 
-template <class Kind>
-BPE_HERE std::size_t survivor(Step<Kind>& candidates, const Rates& rates, const u32* ranks, Decoder& decoder) {
+template <class Width>
+BPE_HERE std::size_t survivor(Step<Width>& candidates, const Rates& rates, const u32* ranks, Decoder& decoder) {
   std::size_t slot = kDone;
   const std::size_t dropped = decoder.dropped_by_rate(candidates.count, [&] {
     slot = candidates.next();
@@ -131,9 +137,9 @@ BPE_HERE std::size_t survivor(Step<Kind>& candidates, const Rates& rates, const 
 
 }  // namespace
 
-template <class Kind, class D>
+template <class Width, class D>
 BPE_HERE u32 Chart::draw_here(const u32* chart, const D& dropout, Decoder& decoder, std::int32_t* out) {
-  using Mask = typename Kind::Mask;
+  using Mask = typename Width::Mask;
   const std::size_t size = chart[kSize], merges = chart[kMerges];
   u32 ids[Chart::kMostCharacters];  // of the tokens that begin there
   const u32* characters = chart + kHead;
@@ -142,24 +148,24 @@ BPE_HERE u32 Chart::draw_here(const u32* chart, const D& dropout, Decoder& decod
   }
   const u32* step = characters;
   const u32* const chunks = step + chart[kWay];
-  const std::size_t slots = Kind::chunks(merges) * Kind::kLanes;
+  const std::size_t slots = Width::chunks(merges) * Width::kLanes;
   const u32* const made = chunks + slots * (2 * sizeof(Mask) / sizeof(u32));
   const u32* const ranks = made + 2 * slots;
-  Mask left = static_cast<Mask>(~Mask{0}) >> (8 * sizeof(Mask) - (size - 1));
+  Mask left = ~Mask{0} >> (8 * sizeof(Mask) - (size - 1));
   const auto apply = [&](std::size_t slot) {
     const u32 place = made[2 * slot + 1];
     ids[Place::begin(place)] = made[2 * slot];
     left &= ~(Mask{1} << Place::boundary(place));
   };
   for (; step < chunks && decoder.first_survives(missed(dropout, ranks, *step)); ++step) apply(*step);
-  for (Step<Kind> candidates;;) {
+  for (Step<Width> candidates;;) {
     candidates.find(chunks, merges, left);
     if (candidates.count == 0) break;
     const std::size_t slot = survivor(candidates, dropout, ranks, decoder);
     if (slot == kDone) break;
     apply(slot);
   }
-  if (!out && !chart[kLists]) return 1 + static_cast<u32>(__builtin_popcountll(left));
+  if (!out && !chart[kHasLists]) return 1 + static_cast<u32>(__builtin_popcountll(left));
   u32 count = 0;
   const auto put = [&](u32 id) {
     if (!(id & kSeveral)) {
@@ -176,12 +182,9 @@ BPE_HERE u32 Chart::draw_here(const u32* chart, const D& dropout, Decoder& decod
   return count;
 }
 
-template <class Kind, class D>
-#ifdef __x86_64__
-__attribute__((target("avx2,bmi,bmi2")))
-#endif
-u32 Chart::draw_avx2(const u32* chart, const D& dropout, Decoder& decoder, std::int32_t* out) {
-  return draw_here<Kind>(chart, dropout, decoder, out);
+template <class Width, class D>
+BPE_AVX2 u32 Chart::draw_avx2(const u32* chart, const D& dropout, Decoder& decoder, std::int32_t* out) {
+  return draw_here<Width>(chart, dropout, decoder, out);
 }
 
 template <class D>
@@ -264,22 +267,18 @@ void Chart::likely_way(const Dropout& dropout, Way& way) const {
   }
 }
 
-template <class Kind>
+template <class Width>
 void Chart::write_merges(const Way& way, bool with_ranks, std::vector<u32>& out) const {
-  using Mask = typename Kind::Mask;
+  using Mask = typename Width::Mask;
   constexpr std::size_t kWordsOfMask = sizeof(Mask) / sizeof(u32);
-  const std::size_t merges = merges_.size(), slots = Kind::chunks(merges) * Kind::kLanes;
+  const std::size_t merges = merges_.size(), slots = Width::chunks(merges) * Width::kLanes;
   const std::size_t steps = out.size(), chunks = steps + way.merges.size();
   const std::size_t made = chunks + slots * 2 * kWordsOfMask, ranks = made + 2 * slots;
   out.resize(ranks + (with_ranks ? slots : 0));
-  const auto slot_of = [&](std::size_t merge) {
-    const std::size_t before = merge / kBlock * kBlock, i = merge - before;
-    const std::size_t in_block = std::min(Kind::chunks(merges - before), Kind::kChunks);
-    return before + i % in_block * Kind::kLanes + Kind::lane(i / in_block);
-  };
+  const auto slot_of = [&](std::size_t merge) { return Width::slot_of(merge, merges); };
   for (std::size_t i = 0; i < way.merges.size(); ++i) out[steps + i] = static_cast<u32>(slot_of(way.merges[i]));
   const auto put = [&](std::size_t slot, State among, State needed) {
-    u32* const at = &out[chunks + slot / Kind::kLanes * 2 * kWords + slot % Kind::kLanes * kWordsOfMask];
+    u32* const at = &out[chunks + slot / Width::kLanes * 2 * kWords + slot % Width::kLanes * kWordsOfMask];
     std::memcpy(at, &among, sizeof(Mask));  // the lower half of it, if that is so small
     std::memcpy(at + kWords, &needed, sizeof(Mask));
   };
@@ -295,7 +294,7 @@ void Chart::write_merges(const Way& way, bool with_ranks, std::vector<u32>& out)
   const auto id_of = [&](u32 number) {
     const Token& token = tokens_[number];
     if (token.ids_end - token.ids == 1) return ids_[token.ids];
-    if (!out[kLists]) out[kLists] = static_cast<u32>(out.size());
+    out[kHasLists] = 1;
     const u32 list = static_cast<u32>(out.size());
     out.push_back(token.ids_end - token.ids);
     out.insert(out.end(), ids_.begin() + token.ids, ids_.begin() + token.ids_end);

@@ -1,10 +1,10 @@
 // The chart of a word: every token that merges can make of it, and every merge that can make one.
 //
-// A word that is drawn in each epoch need not ask in each epoch which of its pairs merge. A token is a span of the word,
-// so a state of Algorithm 1 is the set of boundaries that are left between the characters, a bit for each; a merge takes
-// one of them away, and is possible if that one and the two around it are left, and none in between. The merges of the
-// chart stand in the order of their priority. So a step is to compare bits, eight merges at a time, to count the
-// candidates that this finds, and to clear a bit: no pair is looked up, and nothing depends on what cannot be predicted.
+// A word that is drawn in each epoch need not ask in each epoch which of its pairs merge. A token is a span of the
+// word, so a state of Algorithm 1 is the set of boundaries that are left between the characters, a bit for each; a
+// merge takes one of them away, and is possible if that one and the two around it are left, and none in between. The
+// merges of the chart stand in the order of their priority. So a step is to compare bits, eight merges at a time, to
+// count the candidates that this finds, and to clear a bit: no pair is looked up, and few branches depend on chance.
 // What is drawn is what draw() draws.
 #pragma once
 
@@ -19,8 +19,12 @@ class Chart {
  public:
   static constexpr std::size_t kMostCharacters = 64;
 
-  // Makes the chart of the word that starts from `symbols`; id(piece) gives the id of a piece. Returns false if there is
-  // none: if the word is too long.
+  // More than characters, since a vocabulary may take the end of a word apart, too.
+  static constexpr std::size_t kMostIds = 2 * kMostCharacters;
+
+  // Makes the chart of the word that starts from `symbols`; id(piece) gives the id of a piece. Returns false if there
+  // is none: the word is too long or has too many merges, a token depends on how it was made (which is possible where
+  // a tokenizer names what merges make), or a piece has no id, or one that is taken for kSeveral.
   template <class Id>
   bool make(const Merges& merges, const std::vector<Symbol>& symbols, Id&& id) {
     if (!find(merges, symbols)) return false;
@@ -57,8 +61,8 @@ class Chart {
   // Adds the ids of a state.
   void add_ids(State left, std::vector<u32>& out) const;
 
-  // The way on which nothing is dropped, as far as that is likely: the merges, the state that it leads to, and the range,
-  // of Decoder::kWhole, in which it is gone to the end of the word; 0 if that is not likely.
+  // The way on which nothing is dropped, as far as that is likely: the merges, the state that it leads to, and the
+  // range, of Decoder::kWhole, in which it is gone to the end of the word; 0 if that is not likely.
   struct Way {
     std::vector<u16> merges;
     State left;
@@ -69,7 +73,7 @@ class Chart {
   // The chart, to be kept, for draw().
   void write(const Way& way, bool with_ranks, std::vector<u32>& out) const;
   // Algorithm 1 by what write() wrote, to its end. Returns how many ids there are, and writes them to `out`, which has
-  // room for kMostCharacters of them; null: the number alone.
+  // room for kMostIds; null: the number alone.
   static u32 draw(const u32* chart, const Dropout& dropout, Decoder& decoder, std::int32_t* out);
 
  private:
@@ -84,7 +88,7 @@ class Chart {
     u32 begin, middle, made;  // the last is the number of a token
   };
   static constexpr int kBeginBits = 32;
-  static constexpr u32 kSeveral = kFixed;  // no piece of a chart has this bit: what glossaries protect has no chart
+  static constexpr u32 kSeveral = kFixed;  // which no piece of a chart has: what glossaries protect has no chart
 
   // The boundary before a character. Those before the first and after the last are always left.
   State bit(u32 before) const { return before == 0 || before == size_ ? 0 : State{1} << (before - 1); }
@@ -93,11 +97,11 @@ class Chart {
     return characters < 2 ? 0 : (State{1} << (characters - 1)) - 1;
   }
   bool find(const Merges& merges, const std::vector<Symbol>& symbols);
-  template <class Kind>
+  template <class Width>
   void write_merges(const Way& way, bool with_ranks, std::vector<u32>& out) const;
-  template <class Kind, class D>
+  template <class Width, class D>
   static u32 draw_here(const u32* chart, const D& dropout, Decoder& decoder, std::int32_t* out);
-  template <class Kind, class D>
+  template <class Width, class D>
   static u32 draw_avx2(const u32* chart, const D& dropout, Decoder& decoder, std::int32_t* out);
   template <class D>
   static u32 draw_on(const u32* chart, const D& dropout, Decoder& decoder, std::int32_t* out);

@@ -1,6 +1,5 @@
 #include "draw.h"
 
-#include <atomic>
 #include <map>
 
 namespace bpe {
@@ -41,34 +40,14 @@ Tokens& Tokens::operator=(const Tokens& other) {
 
 void Tokens::merge(const Merges& merges, std::size_t before) { merge_here(merges, before); }
 
-namespace {
-
-bool has_avx2() {
-#ifdef __x86_64__
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-#else
-  return false;
-#endif
-}
-
-std::atomic<bool> with_avx2{has_avx2()};
-
-}  // namespace
-
-bool uses_avx2() { return with_avx2; }
-void use_avx2(bool use) { with_avx2 = use && has_avx2(); }
-
 template <class D>
-#ifdef __x86_64__
-__attribute__((target("avx2,bmi2")))
-#endif
-void Tokens::run_avx2(const Merges& merges, const D& dropout, Decoder* decoder) {
+BPE_AVX2 void Tokens::run_avx2(const Merges& merges, const D& dropout, Decoder* decoder) {
   run_here(merges, dropout, decoder);
 }
 
 template <class D>
 void Tokens::run_on(const Merges& merges, const D& dropout, Decoder* decoder) {
-  if (with_avx2.load(std::memory_order_relaxed)) return run_avx2(merges, dropout, decoder);
+  if (uses_avx2()) return run_avx2(merges, dropout, decoder);
   run_here(merges, dropout, decoder);
 }
 

@@ -12,9 +12,7 @@
 #include <stdexcept>
 
 #include "chart.h"
-
-// Inlined wherever it is called, and so compiled for the processor that the caller is compiled for.
-#define BPE_HERE __attribute__((always_inline)) inline
+#include "processor.h"
 
 namespace bpe {
 
@@ -199,11 +197,6 @@ class LongTokens {
   std::size_t candidates_ = 0;
 };
 
-// Whether Tokens::run() uses the instructions that only some processors have. What is drawn is the same. Tests
-// switch it off; where there are none, it stays off.
-bool uses_avx2();
-void use_avx2(bool use);
-
 // Work space, so that drawing words one after the other allocates nothing.
 struct Scratch {
   Tokens tokens;
@@ -212,10 +205,12 @@ struct Scratch {
   Chart chart;
   Chart::Way way;
   std::vector<u32> kept;  // of the chart
+  std::vector<u32> ids;
 };
 
-// Makes scratch.symbols those that `word` starts from, if they are all that there is to say of a segmentation: where the
-// word is of several parts, one character or very long, it returns false. start_word() makes scratch.tokens of them, too.
+// Makes scratch.symbols those that `word` starts from, if they are all that there is to say of a segmentation: where
+// the word is of several parts, one character or very long, it returns false. start_word() makes scratch.tokens of
+// them, too.
 bool start_symbols(const Merges& merges, const Word& word, Scratch& scratch);
 bool start_word(const Merges& merges, const Word& word, Scratch& scratch);
 

@@ -254,7 +254,7 @@ py::tuple table_against_draw(const Merges& merges, const PyWord& word, const Dro
   return py::make_tuple(answered, differing);
 }
 
-// The same of the word's chart. None if it has none.
+// The same of the word's chart, with numbers at the end of the way on which nothing is dropped, too. None if it has none.
 py::object chart_against_draw(const Merges& merges, const PyWord& word, const Dropout& dropout, u64 seed,
                               std::size_t draws) {
   Tables tables(kOneTable);
@@ -263,13 +263,16 @@ py::object chart_against_draw(const Merges& merges, const PyWord& word, const Dr
   const auto ref = tables.add_chart(shelf, merges, word.word(), dropout, piece_itself, scratch);
   const u32* const chart = tables.chart(ref);
   if (!chart) return py::none();
+  const u64 last = tables.last_to_drop(ref) << 32;
+  std::vector<u64> numbers{0, kAll, last, last - 1, last + 1, last + 0xFFFFFFFF, last + (u64{1} << 32)};
+  for (std::size_t i = numbers.size(); i < draws; ++i) numbers.push_back(Key{seed, 0, 0, i}.first(0));
   std::size_t differing = 0;
-  for (std::size_t i = 0; i < draws; ++i) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
     const Key key{seed, 0, 0, i};
-    const u64 first = key.first(0);
+    const u64 first = numbers[i];
     Decoder decoder(key, 0, first), again(key, 0, first), counting(key, 0, first);
     draw(merges, word.word(), dropout, &decoder, scratch);
-    std::int32_t ids[Chart::kMostCharacters];
+    std::int32_t ids[Chart::kMostIds];
     const u32 count = Chart::draw(chart, dropout, again, ids);
     const auto is_drawn = [&](const auto* some, u32 size) {
       return std::equal(some, some + size, scratch.pieces.begin(), scratch.pieces.end(),

@@ -173,7 +173,7 @@ DropoutSampler::DropoutSampler(const Corpus& corpus, std::shared_ptr<const Merge
       if (refs_[type]) continue;
       refs_[type] = tables_.add_chart(shelves[worker], *merges_, word(static_cast<u32>(type)), dropout_, *ids_,
                                       scratch);
-      charts[worker] += refs_[type] != 0;
+      if (refs_[type]) ++(Tables::is_table(refs_[type]) ? tables : charts)[worker];
     }
   });
   memory_ = refs_.size() * sizeof(Tables::Ref);
@@ -188,7 +188,7 @@ u32 DropoutSampler::draw_word(const Key& key, u64 position, u64 first, u32 type,
                               Scratch& scratch) const {
   Decoder decoder(key, position, first);
   if (const u32* const chart = tables_.chart(ref)) {
-    const u32 length = Chart::draw(chart, dropout_, decoder, out ? out->room(Chart::kMostCharacters) : nullptr);
+    const u32 length = Chart::draw(chart, dropout_, decoder, out ? out->room(Chart::kMostIds) : nullptr);
     if (out) out->grow(length);
     return length;
   }

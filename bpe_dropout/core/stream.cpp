@@ -13,8 +13,8 @@ std::string_view bare(std::string_view line) {
   return line.substr(begin, line.find_last_not_of("\r ") + 1 - begin);
 }
 
-// What becomes of a word if nothing is dropped is kept when that is first drawn. A word that recurs gets a table (or, if
-// that would leave too much to draw, a chart), and a finer one when it has occurred still more often.
+// A word that recurs gets a table (or, if that would leave too much to draw, a chart), and a finer one when it has
+// occurred still more often.
 double finest_at(u32 count) {
   switch (count) {
     case 32: return 1.0 / 64;
@@ -97,7 +97,8 @@ void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& 
     const auto add = [&](auto&& id) {
       const Tables::Ref table =
           tables_.add(shelf_, *merges_, drawn, dropout_, finest, Tables::kLeast, id, scratch_);
-      if (table || tables_.chart(known.table)) return table;
+      const bool has_one = Tables::is_table(known.table) || tables_.chart(known.table);
+      if (table || has_one || dropout_.never()) return table;
       return tables_.add_chart(shelf_, *merges_, drawn, dropout_, id, scratch_);
     };
     const Tables::Ref kept = ids_ ? add(*ids_) : add(piece_itself);
@@ -107,7 +108,7 @@ void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& 
   if (find != kUnresolved) return with_ids(tables_.ids(known.table) + ids_begin(find), ids_count(find));
   Decoder decoder(key, position, first);
   if (const u32* const chart = tables_.chart(known.table)) {
-    std::int32_t ids[kMostIds];
+    std::int32_t ids[Chart::kMostIds];
     const u32 size = Chart::draw(chart, dropout_, decoder, ids);
     return with_ids(reinterpret_cast<const u32*>(ids), size);
   }
@@ -115,7 +116,8 @@ void Stream::draw_word(const Key& key, u64 position, u64 first, u32 number, F&& 
   if (start_word(*merges_, drawn, scratch_)) {
     scratch_.tokens.run(*merges_, dropout_, &decoder);
     const auto [ids, size] = with_tokens(scratch_.tokens);
-    const u64 range = known.table ? 0 : decoder.range_to_the_end(first);
+    // What becomes of the word if nothing is dropped is kept when that is first drawn.
+    const u64 range = known.table || dropout_.never() ? 0 : decoder.range_to_the_end(first);
     if (range) known.table = tables_.add_likely(shelf_, range, ids, size);
     return;
   }
@@ -142,7 +144,8 @@ void Stream::ids(std::string_view text, Key key, Buffer& out, std::vector<std::i
       draw_word(
           own, i, line.first[i], number,
           [&](const u32* ids, u32 count) {
-            std::memcpy(out.room(count), ids, count * sizeof(u32));
+            std::int32_t* const to = out.room(count);
+            if (count) std::memcpy(to, ids, count * sizeof(u32));
             out.grow(count);
           },
           [&](const Tokens& tokens) {

@@ -1,5 +1,5 @@
-// Text in, text or ids out, in one go: for commands and for text that is seen once. Words are
-// remembered, and those that keep recurring get tables; what is drawn is what draw() draws.
+// Text in, text or ids out, in one go: for commands and for text that is seen once. Words are remembered, and those
+// that keep recurring get tables or charts; what is drawn is what draw() draws.
 #pragma once
 
 #include <deque>

@@ -33,7 +33,7 @@ u32* Tables::room(Shelf& shelf, std::size_t size, u32 bits, Ref& ref) {
 
 Tables::Ref Tables::write(Shelf& shelf, u32 last, const u32* ids, std::size_t count, const std::vector<u32>& chart) {
   Ref ref = 0;
-  u32* const kept = room(shelf, kHead + std::max(count, kCopied) + chart.size(), kChart, ref);
+  u32* const kept = room(shelf, kHead + std::max(count, kCopied) + chart.size(), kNoTable, ref);
   if (!kept) return 0;
   kept[kLast] = last;
   kept[kLikely] = static_cast<Find>(kHead << 8 | count);
@@ -73,7 +73,7 @@ struct Tables::Cuts {
       u64 ends[kMostEnds + 1];
       std::size_t regions = 0;
       ends[0] = range;
-      u32 walk = Tokens::kNone;
+      u32 walk = Tokens::kNone;  // before the first candidate
       u64 missed = kAll;
       while (regions < kMostEnds && regions < candidates && ends[regions] >= finest) {
         missed = rates ? part_of_part(missed, rates->fraction_of(state.next_rank(walk))) : dropout.missed(regions);
@@ -81,7 +81,7 @@ struct Tables::Cuts {
       }
       const u64 rest = ends[regions];
       if (regions == candidates && rest >= finest) {
-        State(state).done(begin, rest);
+        State(state).done(begin, rest);  // of a copy, since it is spent
       } else {
         state.unresolved(begin, rest);
       }
@@ -113,7 +113,6 @@ struct Tables::Charted {
   static constexpr Chart::State kCutOff = ~Chart::State{0};  // which is no state
 
   Charted(const Chart& of, std::vector<std::pair<u64, Chart::State>>& to) : chart(of), found(to), left(of.start()) {}
-  Charted(const Charted& other) : chart(other.chart), found(other.found), left(other.left), list(other.list) {}
 
   std::size_t candidates() { return chart.candidates(left, list); }
   std::size_t next_rank(u32& walk) const { return chart.rank(list[++walk]); }

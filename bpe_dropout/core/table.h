@@ -1,10 +1,9 @@
 // Tables of frequent words: from a word's random number straight to its segmentation.
 //
-// draw.h makes the segmentation of a word a function of the word's first 64 random bits (and, on
-// rare long paths, of more). That function is constant on intervals. A table holds the intervals of
-// one word that are wide enough to be worth it; a number in none of them is left to draw(). So a
-// table never changes what is drawn, only how fast, and one may keep as many or as few as memory
-// allows.
+// draw.h makes the segmentation of a word a function of the word's first 64 random bits (and, on rare long paths, of
+// more). That function is constant on intervals. A table holds the intervals of one word that are wide enough to be
+// worth it; a number in none of them is left to the word's chart, or to draw(), which give the same. So a table never
+// changes what is drawn, only how fast, and one may keep as many or as few as memory allows.
 #pragma once
 
 #include <cstdlib>
@@ -30,7 +29,7 @@ inline std::int64_t piece_itself(const Word&, Piece piece) { return piece; }
 class Tables {
  public:
   // What is kept for a word: 0 is nothing. The lower bits say what it is: so many bits of the number choose
-  // a bucket of the table, or it is a chart.
+  // a bucket of the table, or there is none.
   using Ref = u32;
 
   // `memory`, in bytes, is never exceeded. It is taken from the system as it fills.
@@ -61,7 +60,7 @@ class Tables {
     return count > kMostIds ? 0 : write(shelf, last_to_drop(range), ids, count, {});
   }
 
-  static bool is_table(Ref ref) { return ref && (ref & kBits) != kChart; }
+  static bool is_table(Ref ref) { return ref && (ref & kBits) != kNoTable; }
   // What Chart::draw takes; null if there is none. For a word with a table it is kept, too.
   const u32* chart(Ref ref) const {
     const u32* const kept = at(ref);
@@ -97,6 +96,8 @@ class Tables {
   }
   const u32* ids(Ref ref) const { return at(ref); }
 
+  // For tests: the last number, of 2^32, that may drop something.
+  u64 last_to_drop(Ref ref) const { return at(ref)[kLast]; }
   // For tests: the ids that the table itself answers with, and the share of the numbers for which it
   // surely does (where an interval begins, a share of 2^-32 may be left to draw()).
   std::vector<std::pair<std::vector<u32>, double>> probabilities(Ref ref) const;
@@ -116,7 +117,7 @@ class Tables {
   static constexpr std::size_t kChartLines = 8;  // of the cache
   static constexpr std::size_t kStep = 8;        // where something begins: half of a line of the cache
   static constexpr u32 kSearch = 0x80000000;
-  static constexpr u32 kBits = 31, kChart = 31;
+  static constexpr u32 kBits = 31, kNoTable = 31;
   static constexpr std::size_t kUnit = 4;  // in which a reference counts
   static constexpr std::size_t kMostWords = (std::size_t{1} << 27) * kUnit;  // 2 GiB: what a reference can say
   static_assert(kStep % kUnit == 0);
@@ -153,13 +154,13 @@ class Tables {
   struct Cuts;
   struct Charted;
   struct Parts;
-  // The plan of a word that has a chart: that in scratch.
+  // The plan of a word that has a chart.
   static Plan make_plan(const Dropout& dropout, u64 finest, const Chart& chart);
   // The plan of any other, and the pieces of each outcome.
   static Plan make_plan(const Merges& merges, const Word& word, const Dropout& dropout, u64 finest,
                         std::vector<std::vector<Piece>>& pieces);
   Ref write(Shelf& shelf, const Plan& plan, const std::vector<u32>& chart);
-  // A chart alone; `ids` are those of the likeliest find.
+  // No table: the likeliest find, which has these ids, and a chart, if it is not empty.
   Ref write(Shelf& shelf, u32 last, const u32* ids, std::size_t count, const std::vector<u32>& chart);
   // The last number that may drop something. It is known to 32 bits here, and to 63 in draw(): a tie is left to it.
   static u32 last_to_drop(u64 range) { return static_cast<u32>((Decoder::kWhole - range) >> 31); }
@@ -209,7 +210,7 @@ Tables::Ref Tables::add_chart(Shelf& shelf, const Merges& merges, const Word& wo
   if (dropout.never()) return add(shelf, merges, word, dropout, 1, kLeast, id, scratch);  // of the one segmentation
   if (!make_chart(merges, word, id, scratch)) return 0;
   keep_chart(dropout, scratch);
-  std::vector<u32>& ids = scratch.symbols;
+  std::vector<u32>& ids = scratch.ids;
   ids.clear();
   const bool is_likely = scratch.way.range;
   if (is_likely) scratch.chart.add_ids(scratch.way.left, ids);

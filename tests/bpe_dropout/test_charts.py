@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
-from bpe_dropout import Codes, Segmenter, _core
+from bpe_dropout import Codes, Corpus, Dictionary, Segmenter, _core
 
 from .test_rates import some_rates
 
@@ -90,3 +91,33 @@ def test_a_vocabulary_that_splits_pieces(codes, words, processor, p):
     assert len(split) > 20
     for word in [*split, *REPEATED]:
         assert differing(segmenter, word, p) == 0
+
+
+def test_more_pieces_than_characters():
+    """A vocabulary that has nothing takes apart even the end of the word, and leaves an empty piece."""
+    segmenter = Segmenter(Codes((("a", "</w>"), ("a", "a</w>"))), vocabulary={"zz"})
+    assert len(segmenter.segment("a" * 64, 1.0, 1)) == 65
+    for p in (0.1, 1.0):
+        assert not differing(segmenter, "a" * 64, p)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.6])
+@pytest.mark.parametrize("first", [4, 2**30 - 50, 2**31 - 10_000])
+def test_ids_of_any_size(tmp_path, codes, words, p, first):
+    """Also such as a chart cannot hold. Words recur in the stream until they have all that there is to keep."""
+    segmenter = Segmenter(codes)
+    text = " ".join(words[:40] * 70 + words[40:400]) + "\n"
+    (tmp_path / "text").write_text(text, "utf-8")
+    pieces = sorted(set(segmenter.stream().text(text.encode()).decode().split()))
+    dictionary = Dictionary({piece: first + number for number, piece in enumerate(pieces)}, unk=3)
+    corpus = Corpus(tmp_path / "text")
+    drawn = corpus.sampler(segmenter, dictionary, p).tokens(seed=1, epoch=0).ids
+    assert drawn.max() >= first
+    assert np.array_equal(drawn, corpus.sampler(segmenter, dictionary, p, memory=0).tokens(seed=1, epoch=0).ids)
+    assert np.array_equal(drawn, segmenter.stream(p, dictionary=dictionary).ids(text.encode(), 1)[0])
+
+
+def test_without_dropout_there_are_tables_alone(tmp_path, codes, words):
+    (tmp_path / "text").write_text(" ".join(words[:100]) + "\n", "utf-8")
+    core = Corpus(tmp_path / "text").sampler(Segmenter(codes), Dictionary({}, unk=3), 0.0)._core
+    assert (core.tables, core.charts) == (100, 0)
