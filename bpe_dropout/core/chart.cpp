@@ -252,9 +252,8 @@ void Chart::likely_way(const Dropout& dropout, Way& way) const {
   way.left = start();
   way.range = Decoder::kWhole;
   for (;;) {
-    const auto merge = std::find_if(merges_.begin(), merges_.end(), [&](const Merge& one) {
-      return (way.left & one.among) == one.needed;
-    });
+    const auto merge = std::find_if(merges_.begin(), merges_.end(),
+                                    [&](const Merge& one) { return one.is_possible(way.left); });
     if (merge == merges_.end()) return;
     const std::size_t number = static_cast<std::size_t>(merge - merges_.begin());
     way.range -= part_of(way.range, dropout.fraction_of(rank(number)));  // as the Decoder cuts it

@@ -52,7 +52,7 @@ class Chart {
     std::size_t count = 0;
     for (std::size_t i = 0; i < merges_.size(); ++i) {
       out[count] = static_cast<u16>(i);
-      count += (left & merges_[i].among) == merges_[i].needed;
+      count += merges_[i].is_possible(left);
     }
     return count;
   }
@@ -86,6 +86,8 @@ class Chart {
     u64 priority;  // the rank, and where it begins
     State among, needed;
     u32 begin, middle, made;  // the last is the number of a token
+
+    bool is_possible(State left) const { return (left & among) == needed; }
   };
   static constexpr int kBeginBits = 32;
   static constexpr u32 kSeveral = kFixed;  // which no piece of a chart has: what glossaries protect has no chart

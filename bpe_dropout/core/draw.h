@@ -92,17 +92,13 @@ class Tokens {
     candidates_ -= keys_[i] != kNone;
     keys_[i] = kNone;
   }
-  // Token i becomes what `key` makes of it and the next; returns where that was.
-  BPE_HERE std::size_t join(const Merges& merges, u32 key, std::size_t i) {
+  // Token i becomes what it and the next are merged to.
+  BPE_HERE void apply(const Merges& merges, std::size_t i) {
     const std::size_t right = links_.next[i], after = links_.next[right];
-    symbols_[i] = merges.result(static_cast<Rank>(key >> kPositionBits));
+    symbols_[i] = merges.result(static_cast<Rank>(rank_of(keys_[i])));
     links_.next[i] = static_cast<u16>(after);
     links_.previous[after] = static_cast<u16>(i);
-    return right;
-  }
-  BPE_HERE void apply(const Merges& merges, std::size_t i) {
-    unset(join(merges, keys_[i], i));
-    const std::size_t after = links_.next[i];
+    unset(right);
     if (after < size_) {
       set(merges, i, after);
     } else {
