@@ -20,9 +20,10 @@ TRANSLATE = """Translates text, one sentence per line, reading each sentence in 
   python -m fairseq_plugins translate DATA --path checkpoints/average.pt --beam 4 < text > translations
   python -m fairseq_plugins translate DATA --path checkpoints/average.pt --beam 4 --segmentations 16 < text
 
-A model that was trained with BPE-dropout can read a sentence in any segmentation. With --segmentations K it translates
-the K most probable ones, and takes the translation with the best score; or it reads them all at once. One
-segmentation is plain BPE, as in fairseq-interactive, whose options can all be given, too."""
+A model that was trained with BPE-dropout, or with --bpe unigram_regularization, can read a sentence in any
+segmentation. With --segmentations K it translates the K most probable ones, and takes the translation with the best
+score; or it reads them all at once. One segmentation is plain BPE, as in fairseq-interactive, whose options can all be
+given, too."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

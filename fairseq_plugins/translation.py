@@ -3,11 +3,12 @@
     python -m fairseq_plugins translate DATA --path checkpoints/average.pt --beam 4 < text > translations
     python -m fairseq_plugins translate DATA --path checkpoints/average.pt --beam 4 --segmentations 16 < text
 
-A model that was trained with BPE-dropout can read a sentence in any segmentation. With --segmentations K it reads the K
-most probable ones, by their exact probability, or K draws; each is translated, and the translation with the best score
-is taken, the log probability divided by length^lenpen (Kudo's n-best decoding, 2018); or, with --combine average, all
-are read at once, and the next token's probability is the average over them: an ensemble of one model. With one
-segmentation it is plain BPE, the default, and the result that of fairseq-interactive.
+A model that was trained with BPE-dropout, or with Kudo's subword regularization, can read a sentence in any
+segmentation. With --segmentations K it reads the K most probable ones, by their exact probability, or K draws; each is
+translated, and the translation with the best score is taken, the log probability divided by length^lenpen (Kudo's
+n-best decoding, 2018); or, with --combine average, all are read at once, and the next token's probability is the
+average over them: an ensemble of one model. With one segmentation, the default, it is plain BPE (of Kudo's method the
+best segmentation), and the result is that of fairseq-interactive.
 
 All options of fairseq-interactive can be given, too. Input is one sentence per line, and so is the output.
 """
@@ -19,7 +20,7 @@ import logging
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,7 +32,8 @@ from fairseq.sequence_generator import EnsembleModel
 
 from bpe_dropout import InputError, MostProbable
 from bpe_dropout.errors import check_dropout, check_number
-from bpe_dropout.methods.bpe import BpeModel
+from bpe_dropout.methods import Found
+from bpe_dropout.methods.bpe import Bpe
 
 from .task import ResegmentingTask
 
@@ -91,9 +93,10 @@ class Translator:
         if getattr(self.task, "bpe", None) is None:
             raise InputError("this command is for a --bpe of ours; with another, take fairseq-interactive")
         self.bpe = self.task._bpe
+        self._check()
         self.tokenizer = encoders.build_tokenizer(self.config.tokenizer)
         self.models, self._saved = load_models(self.config, self.task, self.uses_gpu)
-        self._find: MostProbable | None = None
+        self._find: Callable[[str], Found] | None = None
         self._generators: dict[int, Any] = {}
         self._longest = utils.resolve_max_positions(
             self.task.max_positions(), *(model.max_positions() for model in self.models)
@@ -103,7 +106,14 @@ class Translator:
         """The same model, which reads in another way."""
         other = copy.copy(self)
         other.reading, other._find = reading, None
+        other._check()
         return other
+
+    def _check(self) -> None:
+        """An error if the method does not take an option."""
+        for option, given in (("--dropout", self.reading.dropout is not None), ("--draws", self.reading.drawn)):
+            if given and not isinstance(self.bpe.method, Bpe):
+                raise InputError(f"{option} is for --bpe bpe_dropout, not for {self.bpe.method.bpe}")
 
     @property
     def dropout(self) -> float:
@@ -126,8 +136,6 @@ class Translator:
         model = self.bpe.model("src")
         if self.reading.count == 1 and not self.reading.drawn:
             return [" ".join(model.segment(words))]
-        if not isinstance(model, BpeModel):
-            raise InputError(f"several segmentations are for --bpe bpe_dropout, not for {self.bpe.method.bpe}")
         if self.reading.drawn:
             seed, draw = self.config.common.seed, model.segmenter.segment
             drawn = range(self.reading.count)
@@ -135,9 +143,7 @@ class Translator:
                 " ".join(draw(words, self.dropout, seed, epoch=k, sentence=number, split="whitespace")) for k in drawn
             ]
         if self._find is None:
-            self._find = MostProbable(
-                model.segmenter, self.dropout, self.reading.count, split="whitespace", beyond="plain"
-            )
+            self._find = self.bpe.method.most_probable(model, self.reading.count, self.dropout)
         return [" ".join(pieces) for pieces, _ in self._find(words)]
 
     def _tokenize(self, line: str) -> str:
@@ -238,7 +244,7 @@ class Translator:
     @property
     def left_plain(self) -> set[str]:
         """Words with too many segmentations, which were read as plain BPE segments them."""
-        return self._find.plain if self._find else set()
+        return self._find.plain if isinstance(self._find, MostProbable) else set()
 
 
 def load_models(config: Any, task: Any, on_gpu: bool) -> tuple[list[Any], Any]:

@@ -38,7 +38,7 @@ MEASURES = {
     "unknown": Measure("the share of unknown pieces under dropout", of=DROPOUT),
     "calibration": Measure("the length ratio at its p, and the p for a ratio of 1.25", of=DROPOUT),
     "embeddings": Measure("neighbours in the source embeddings, and where rare pieces lie", model=True),
-    "several": Measure("its translations from several segmentations of the source", of=BPE, model=True),
+    "several": Measure("its translations from several segmentations of the source", model=True),
     "timing": Measure("how long it takes to translate the test set, again and again", model=True),
 }
 

@@ -16,7 +16,7 @@ import dataclasses
 import pkgutil
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -27,6 +27,7 @@ from ..errors import InputError
 from ..progress import Progress
 
 ROLES = ("src", "tgt")  # the two ends of a translation, as options name them
+Found = list[tuple[list[str], float]]  # segmentations of a line, with their probabilities, the most probable first
 ROLE_NAMES = {"src": "source", "tgt": "target"}
 
 
@@ -93,6 +94,10 @@ class Method(ABC):
     @abstractmethod
     def options_of(self, settings: Mapping[str, Any], sides: list[str], p: Mapping[str, float]) -> dict[str, Any]:
         """The options of a run, from the settings of its YAML file, the sides that are drawn, and the p of each."""
+
+    def most_probable(self, model: Any, count: int, p: float) -> Callable[[str], Found]:
+        """Finds so many segmentations of a line of words; p is that of BPE-dropout."""
+        raise InputError(f"several segmentations are not for --bpe {self.bpe}")
 
     def file_of(self, folder: Path, language: str) -> Path:
         return folder / self.file.format(language)

@@ -28,10 +28,11 @@ from ..dictionary import SPECIAL, Dictionary
 from ..errors import InputError
 from ..lists import BoundedSampler, Outcomes
 from ..progress import Progress
-from . import ROLE_NAMES, Drawing, Method
+from . import ROLE_NAMES, Drawing, Found, Method
 
 SPACE = "▁"
 LEARN = "spm_train --model_type=unigram --normalization_rule_name=identity --input=TEXT --model_prefix=NAME ..."
+MOST = 512  # segmentations that sentencepiece lists
 SENTENCES = 5_000_000  # that sentencepiece learns from, at most: it keeps them in memory
 
 
@@ -132,8 +133,8 @@ class Unigram(Method):
         return pieces.replace(" ", "").replace(SPACE, " ").strip() if SPACE in pieces else pieces
 
     def check(self, options: UnigramOptions) -> None:
-        if not 1 <= options.unigram_nbest <= 512:
-            raise InputError(f"--unigram-nbest: from 1 to 512 best segmentations, not {options.unigram_nbest}")
+        if not 1 <= options.unigram_nbest <= MOST:
+            raise InputError(f"--unigram-nbest: from 1 to {MOST} best segmentations, not {options.unigram_nbest}")
         if not (options.unigram_alpha >= 0 and math.isfinite(options.unigram_alpha)):
             raise InputError(f"--unigram-alpha: a number from 0 on, not {options.unigram_alpha}")
 
@@ -142,6 +143,17 @@ class Unigram(Method):
             f"subword regularization of {options.unigram_sides} sides, l = {options.unigram_nbest} for each "
             f"{options.unigram_unit}, alpha = {options.unigram_alpha:g}"
         )
+
+    def most_probable(self, model: UnigramModel, count: int, p: float) -> Callable[[str], Found]:
+        """Kudo's n-best: the probabilities are shares among those that are found."""
+        if count > MOST:
+            raise InputError(f"sentencepiece lists {MOST} segmentations at most, not {count}")
+
+        def find(line: str) -> Found:
+            listed, probabilities = model.outcomes(" ".join(line.split()), count, 1.0)
+            return [([model.pieces[i] for i in ids], p) for ids, p in zip(listed, probabilities, strict=True)]
+
+        return find
 
     def options_of(self, settings: Mapping[str, Any], sides: list[str], p: Mapping[str, float]) -> dict[str, Any]:
         known = {"nbest", "alpha", "unit"}

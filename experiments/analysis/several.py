@@ -1,9 +1,9 @@
 """Translating with several segmentations of the source: beyond the paper, which leaves it for later (section 4.6).
 
 The test set, as it is and misspelled, is translated from the K most probable segmentations of each sentence, for K = 1
-(plain BPE), 4 and 16: the translation with the best score is taken, or the next token's probabilities are averaged.
-BLEU, with a paired bootstrap against plain BPE, chrF, and the seconds that it takes, finding the segmentations
-included: of a GPU, or CPU time, which changes little with what else a machine does.
+(plain BPE; of Kudo's method the best segmentation), 4 and 16: the translation with the best score is taken, or the next
+token's probabilities are averaged. BLEU, with a paired bootstrap against K = 1, chrF, and the seconds that it takes,
+finding the segmentations included: of a GPU, or CPU time, which changes little with what else a machine does.
 python -m experiments.analysis.several RUN --folder DATA --checkpoint FILE --references FILE --output FILE
 """
 
@@ -49,7 +49,7 @@ WAYS: dict[
     "16 averaged": (16, "average"),
 }
 TITLES = {
-    PLAIN: "K = 1, plain BPE",
+    PLAIN: "K = 1",
     "4 by score": "K = 4, best score",
     "16 by score": "K = 16, best score",
     "4 averaged": "K = 4, averaged",
@@ -63,14 +63,15 @@ Translate = Callable[[list[str], int, "Combine"], list[str]]
 def main() -> None:
     references = {"type": Path, "required": True, "metavar": "FILE", "help": "the untokenized test text"}
     plan, options = begin("several", __doc__, (("--references", references),))
-    p = sides_of(plan, options.folder)["src"].p
+    p = sides_of(plan, options.folder)["src"].p if plan.method.kind == "bpe" else None
     devices = one_device()
     translate = load(plan, options.folder, options.checkpoint, p, devices)
     source = DataFolder(options.folder, plan.run.source, plan.run.target).text(SUBSET, plan.run.source)
     lines, wanted = read_lines(source, "text"), read_lines(options.references, "text")
     clock = time.perf_counter if devices.gpus else time.process_time
     found = measure(plan, lines, wanted, translate, options.configs, clock)
-    record("several", plan, options, {"p": p, "beam": BEAM, "lenpen": LENPEN, **found, "machine": machine()})
+    probabilities = {} if p is None else {"p": p}
+    record("several", plan, options, {**probabilities, "beam": BEAM, "lenpen": LENPEN, **found, "machine": machine()})
 
 
 def measure(
@@ -83,7 +84,7 @@ def measure(
 ) -> dict[str, Any]:
     """`translate` takes lines of words, how many segmentations, and what is made of them."""
     found: dict[str, Any] = {}
-    plain: list[str] = []  # the translations of the test set by plain BPE, the first of the ways
+    plain: list[str] = []  # the translations with K = 1, the first of the ways
     translate(lines[:WARMING], 1, "score")
     for name, (way, (count, combine)) in itertools.product(TESTSETS, WAYS.items()):
         changed, _ = read_testset(name, configs).apply(lines)
@@ -99,12 +100,12 @@ def measure(
             scores = {each: found[name][each]["bleu"] for each in (PLAIN, way)}
             (pair,) = compare({PLAIN: plain, way: texts}, references, bleu_of(plan), scores)["pairs"]
             one["against plain"] = {key: pair[key] for key in ("difference", "p", "significant")}
-            told += f", {pair['difference']:+.2f} against plain BPE (p = {pair['p']:.3f})"
+            told += f", {pair['difference']:+.2f} against K = 1 (p = {pair['p']:.3f})"
         print(f"{plan.run.name}, {name}: {TITLES[way]}: {told}", flush=True)
     return found
 
 
-def load(plan: Plan, folder: Path, checkpoint: Path, p: float, devices: Devices) -> Translate:
+def load(plan: Plan, folder: Path, checkpoint: Path, p: float | None, devices: Devices) -> Translate:
     import torch
 
     from fairseq_plugins.translation import Reading, Translator, be_quiet
@@ -148,7 +149,7 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Report
 
 
 def cells_of(measured: list[dict[str, Any]]) -> list[Cell]:
-    """BLEU, its mean over seeds; chrF; and how many times as long it takes as plain BPE."""
+    """BLEU, its mean over seeds; chrF; and how many times as long it takes as K = 1."""
     numbers = ("bleu", "chrf", "seconds")
     means = {way: {number: fmean(one[way][number] for one in measured) for number in numbers} for way in WAYS}
     cells = []
@@ -160,7 +161,7 @@ def cells_of(measured: list[dict[str, Any]]) -> list[Cell]:
 
 
 def is_better(of_seeds: list[dict[str, Any]]) -> bool:
-    """Whether a way is significantly better than plain BPE for each seed."""
+    """Whether a way is significantly better than K = 1 for each seed."""
     pairs = [one.get("against plain") for one in of_seeds]
     return all(pair and pair["significant"] and pair["difference"] > 0 for pair in pairs)
 

@@ -76,6 +76,35 @@ def test_the_distribution(models, processor):
     assert model.outcomes(sentence, 1, 0.1)[1] == [1.0]
 
 
+def test_the_most_probable(models, processor):
+    """Against all segmentations, listed by hand and scored with sentencepiece's own scores; the first is the best."""
+    model = UnigramModel(models["en"])
+    score = {piece: model.scores[number] for number, piece in enumerate(model.pieces)}
+
+    def all_of(rest):
+        if not rest:
+            yield [], 0.0
+        for end in range(1, len(rest) + 1):
+            if rest[:end] in score:
+                yield from (([rest[:end], *more], score[rest[:end]] + one) for more, one in all_of(rest[end:]))
+
+    find = METHODS["unigram"].most_probable(model, 8, 0.1)
+    for line in ("the statement of another expression", " a  class is ", "several statements"):
+        found = find(line)
+        every = sorted(all_of("".join(f"▁{word}" for word in line.split())), key=lambda one: -one[1])
+        assert len(found) == min(8, len(every)) > 1
+        scores = [sum(map(score.__getitem__, pieces)) for pieces, _ in found]
+        assert scores == pytest.approx([one for _, one in every[:8]])
+        assert len({tuple(pieces) for pieces, _ in found}) == len(found)
+        assert found[0][0] == model.segment(line)
+        weights = [math.exp(one) for one in scores]
+        assert [p for _, p in found] == pytest.approx([weight / sum(weights) for weight in weights])
+    assert find("日x")[0][0] == ["▁", "<unk>", "x"]
+    assert find("") == [([], 1.0)]
+    with pytest.raises(InputError, match="sentencepiece lists 512 segmentations at most, not 513"):
+        METHODS["unigram"].most_probable(model, 513, 0.1)
+
+
 @pytest.mark.parametrize("unit", ["word", "sentence"])
 def test_draws_fit_the_distribution(data, models, unit, tmp_path):
     """One sentence of two words, drawn as 20,000 sentences."""
@@ -171,11 +200,22 @@ def test_training_and_translating(data, tmp_path):
             best = [piece if piece in symbols else "<unk>" for piece in model.segment(lines[pair])]
             assert [symbols[token] for token in tokens] == [*best, "</s>"]
     path = ["--path", folders[0] / "save/checkpoint_last.pt", "--cpu", "--max-len-b", "10"]
-    generated, removed, typed = run_both(
+    translate = ["-m", "fairseq_plugins", "translate", data, "--bpe", "unigram_regularization", *path]
+    text = {"stdin": "the statement\n\nit is a class\n"}
+    generated, removed, typed, one, several, averaged, drawn, dropped = run_both(
         ("fairseq-generate", data, *UNIGRAM, *path, "--gen-subset", "valid"),
         ("fairseq-generate", data, *UNIGRAM, *path, "--gen-subset", "valid", "--remove-bpe", "sentencepiece"),
-        ("fairseq-interactive", data, *UNIGRAM, *path, {"stdin": "the statement\n"}),
+        ("fairseq-interactive", data, *UNIGRAM, *path, text),
+        ("python", *translate, text),
+        ("python", *translate, "--segmentations", 4, text),
+        ("python", *translate, "--segmentations", 4, "--combine", "average", text),
+        ("python", *translate, "--draws", {**text, "check": False}),
+        ("python", *translate, "--dropout", "0.1", {**text, "check": False}),
     )
+    assert one.out.splitlines() == re.findall(r"^D-\d+\t\S+\t(.*)", typed.out, re.MULTILINE)
+    assert [len(made.out.splitlines()) for made in (one, several, averaged)] == [3, 3, 3]
+    assert drawn.sentence == "error: --draws is for --bpe bpe_dropout, not for unigram_regularization"
+    assert dropped.sentence == "error: --dropout is for --bpe bpe_dropout, not for unigram_regularization"
     assert "Translated 53 sentences" in generated.out
     texts = [re.findall(r"^[TD]-\d+\t(.*)$", one.out, re.MULTILINE) for one in (generated, removed)]
     assert texts[0] == texts[1]
