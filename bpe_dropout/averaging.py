@@ -57,11 +57,15 @@ def average_states(paths: Sequence[Path]) -> dict[str, Any]:
         state = load_state(str(path), map_location="cpu")
         if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
             raise InputError(f"{path} is not a checkpoint of fairseq: it has no model")
+        for name, value in state["model"].items():
+            if not isinstance(value, torch.Tensor):
+                raise InputError(f"{path} is not a checkpoint of fairseq: {name} of its model is no tensor")
         if first is None:
             first = state
             first["last_optimizer_state"] = None
             sums = {
-                name: value.double() if value.is_floating_point() else value for name, value in state["model"].items()
+                name: value.to(torch.float64, copy=True) if value.is_floating_point() else value
+                for name, value in state["model"].items()
             }
             continue
         check_same(paths[0], first["model"], path, state["model"])
@@ -89,3 +93,5 @@ def check_same(first: Path, model: dict[str, torch.Tensor], path: Path, other: d
                 f"{first} and {path} are different models: {name} is {tuple(value.shape)} in the one and "
                 f"{tuple(other[name].shape)} in the other"
             )
+        if value.is_floating_point() != other[name].is_floating_point():
+            raise InputError(f"{first} and {path} are different models: only one of them has whole numbers as {name}")

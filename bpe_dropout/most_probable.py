@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from . import _core
 from .errors import OutOfReach, check_number, shorten
+from .segmenter import read_split
 
 if TYPE_CHECKING:
     from .rules import Dropout
@@ -49,6 +50,7 @@ class MostProbable:
     ) -> None:
         self._segmenter, self._dropout, self._count = segmenter, segmenter._rates(dropout, epoch), count
         check_number("the number of segmentations", count, least=1)
+        read_split(split)
         self._split, self._limit, self._beyond = split, check_number("the limit of states", limit, least=1), beyond
         self._words: dict[str, Word] = {}
         self.plain: set[str] = set()  # the words that stay as plain BPE segments them

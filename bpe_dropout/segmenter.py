@@ -194,7 +194,7 @@ class Segmenter:
 
     def _add_lines(self, dropout: _core.AnyDropout, split: Split) -> _core.Lines:
         """What remembers the words of lines that are segmented one by one, for the latest few rates of dropout."""
-        lines = _core.Lines(self._merges, dropout, _split(split), self._divide, LINES_MEMORY)
+        lines = _core.Lines(self._merges, dropout, read_split(split), self._divide, LINES_MEMORY)
         while len(self._lines) >= LINES_KEPT:
             del self._lines[next(iter(self._lines))]
         self._lines[dropout, split] = lines
@@ -301,7 +301,6 @@ class Segmenter:
         """
         from .most_probable import MostProbable
 
-        _split(split)
         return MostProbable(self, dropout, count, epoch=epoch, split=split)(line)
 
     def _piece_name(self, piece: str) -> str:
@@ -362,7 +361,7 @@ class Stream:
         self._ids = dictionary.bind(segmenter) if dictionary is not None else None
         self._to_ids = self._ids is not None
         self._fresh, self._drops = segmenter._fresh, may_drop(self._dropout)
-        self._split, self._memory = _split(split), check_number("the memory", memory)
+        self._split, self._memory = read_split(split), check_number("the memory", memory)
         self._threads = check_threads(threads)
         self._made = self._make(segmenter._rates(self._dropout, 1))
 
@@ -428,7 +427,7 @@ def _end(codes: Codes) -> _core.End:
     return _core.End.SUFFIX if codes.version == (0, 2) else _core.End.SYMBOL
 
 
-def _split(name: str) -> _core.Split:
+def read_split(name: str) -> _core.Split:
     if name not in SPLITS:
         raise InputError(f"words are split at {' or '.join(map(repr, SPLITS))}, not {name!r}")
     return SPLITS[name]

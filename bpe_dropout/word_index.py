@@ -173,8 +173,9 @@ def _is_sound(mapped: mmap.mmap, header: dict[str, Any]) -> bool:
     starts = arrays["type_ends"][:-1]
     if np.any(starts == arrays["type_ends"][1:]) or np.any((arrays["types"][starts] & 0xC0) == 0x80):
         return False
-    arrays["types"].tobytes().decode()
-    return True
+    found = arrays["types"].tobytes()
+    found.decode()
+    return b" " not in found and b"\n" not in found  # which end words and lines
 
 
 def _write_index(file: IO[bytes], text: Path, progress: Progress | None, reader: Reader | None) -> dict[str, Any]:

@@ -58,7 +58,9 @@ def explain_models(load: Any) -> Any:
         except NotALiteral as error:
             raise InputError(f"{paths} is not loaded: {error}") from None
         except RuntimeError as error:
-            raise other_dictionary(paths, error) or error from None
+            if found := other_dictionary(paths, error):
+                raise found from None
+            raise
 
     return load_models
 
@@ -71,7 +73,9 @@ def explain_restoring(load_checkpoint: Any) -> Any:
         try:
             return load_checkpoint(trainer, filename, *args, **kwargs)
         except Exception as error:  # fairseq hides what went wrong behind one of its own
-            raise (other_dictionary(filename, error.__context__) if error.__context__ else None) or error from None
+            if error.__context__ and (found := other_dictionary(filename, error.__context__)):
+                raise found from None
+            raise
 
     return load
 

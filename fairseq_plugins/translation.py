@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -31,8 +33,9 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.sequence_generator import EnsembleModel
 
 from bpe_dropout import InputError, MostProbable
+from bpe_dropout.data.folder import DataFolder
 from bpe_dropout.errors import check_dropout, check_number
-from bpe_dropout.methods import Found
+from bpe_dropout.methods import Found, method_of
 from bpe_dropout.methods.bpe import Bpe
 
 from .task import ResegmentingTask
@@ -64,6 +67,9 @@ class Translation:
     text: str
     score: float  # as fairseq has it: the log probability divided by length^lenpen
     source: str  # the segmentation that it was made of; of an average, the first
+
+
+NOTHING = Translation("", -math.inf, "")  # of a line that is too long
 
 
 class Readings(EnsembleModel):
@@ -126,9 +132,21 @@ class Translator:
 
     def __call__(self, lines: Sequence[str], first: int = 0) -> list[Translation]:
         """The translations of some lines; `first` is the number of the first one, for draws."""
-        readings = [self.readings(line, number) for number, line in enumerate(lines, first)]
-        chosen = self._average(readings) if self.reading.combine == "average" else self._best(readings)
-        return [self._translation(*one) for one in chosen]
+        fitting = [self._fitting(self.readings(line, number), number) for number, line in enumerate(lines, first)]
+        readings = [given for given in fitting if given]
+        chosen = iter(self._average(readings) if self.reading.combine == "average" else self._best(readings))
+        return [self._translation(*next(chosen)) if given else NOTHING for given in fitting]
+
+    def _fitting(self, readings: list[str], number: int) -> list[str]:
+        """Those that are not too long for the model; none of a line that is to be skipped."""
+        most = self._longest[0] - 1  # beside the end of the sentence
+        found = [reading for reading in readings if len(reading.split()) <= most]
+        if not found and not self.config.dataset.skip_invalid_size_inputs_valid_test:
+            raise InputError(
+                f"line {number + 1} has {len(readings[0].split())} pieces, and the model reads {most} at most: split "
+                f"it into sentences; or give --skip-invalid-size-inputs-valid-test, and its translation is empty"
+            )
+        return found
 
     def readings(self, line: str, number: int = 0) -> list[str]:
         """The segmentations in which a line is read."""
@@ -242,6 +260,11 @@ class Translator:
         return Translation(text, float(hypothesis["score"]), source)
 
     @property
+    def files(self) -> list[str | Path]:
+        """What it reads."""
+        return [*utils.split_paths(self.config.common_eval.path), *self.bpe.folder.path.iterdir()]
+
+    @property
     def left_plain(self) -> set[str]:
         """Words with too many segmentations, which were read as plain BPE segments them."""
         return self._find.plain if isinstance(self._find, MostProbable) else set()
@@ -261,10 +284,12 @@ def load_models(config: Any, task: Any, on_gpu: bool) -> tuple[list[Any], Any]:
 
 def configure(arguments: Sequence[str]) -> Any:
     """The configuration of fairseq-interactive."""
-    given = list(arguments) if "--bpe" in arguments else [*arguments, "--bpe", "bpe_dropout"]
-    config = convert_namespace_to_omegaconf(
-        options.parse_args_and_arch(options.get_interactive_generation_parser(), given)
-    )
+    parser = options.get_interactive_generation_parser()
+    given = list(arguments)
+    if not any(one == "--bpe" or one.startswith("--bpe=") for one in given):
+        given += ["--bpe", bpe_of(options.parse_args_and_arch(parser, given, parse_known=True)[0])]
+        parser = options.get_interactive_generation_parser()
+    config = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, given))
     if not config.common_eval.path:
         raise InputError("say which model translates: --path checkpoints/average.pt")
     for option, value in (
@@ -276,6 +301,15 @@ def configure(arguments: Sequence[str]) -> Any:
         if value:
             raise InputError(f"{option} is not for this command: take fairseq-interactive")
     return config
+
+
+def bpe_of(known: Any) -> str:
+    """The --bpe of a data folder, by the file that it has for the source language."""
+    try:
+        folder = DataFolder(utils.split_paths(known.data)[0], known.source_lang, known.target_lang)
+        return method_of(folder.path, folder.source).bpe
+    except InputError:  # codes may be named by options
+        return Bpe.bpe
 
 
 def trained_with(saved: Any) -> float:
@@ -317,7 +351,7 @@ def translate(given: Any, arguments: Sequence[str]) -> None:
         arguments, Reading(given.segmentations, given.combine, given.draws, given.dropout, given.words)
     )
     name = translator.config.interactive.input
-    with open_input(name) as source, open_output(given.output, name) as out:
+    with open_input(name) as source, open_output(given.output, name, *translator.files) as out:
         lines = decode_lines(source, "standard input" if name == "-" else name)
         for text in translate_lines(translator, lines):
             write(out, f"{text}\n".encode())

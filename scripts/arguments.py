@@ -13,7 +13,7 @@ from bpe_dropout import InputError
 
 from .corpora import ROOT
 from .devices import Devices, ranks_of
-from .runs import Plan
+from .runs import LENPEN, Plan
 
 NEVER = "1000000"
 
@@ -32,7 +32,7 @@ def train_arguments(plan: Plan, folder: Path, output: Path, devices: Devices) ->
     """The whole command line of fairseq-train."""
     model = plan.model
     ranks, tokens, times = ranks_of(plan, devices)
-    beam = json.dumps({"beam": model.dev_beam, "lenpen": 0.6, "max_len_a": 1.2, "max_len_b": 10})
+    beam = json.dumps({"beam": model.dev_beam, "lenpen": LENPEN, "max_len_a": 1.2, "max_len_b": 10})
     characters = plan.corpus.languages[plan.run.target].dev_bleu == "characters"
     device = ["--fp16"] if devices.gpus else ["--cpu"]
     device += ["--distributed-world-size", str(ranks)]  # fairseq's default is all GPUs that it sees

@@ -15,7 +15,7 @@ from typing import Any
 from bpe_dropout import InputError
 from bpe_dropout.files import whole
 
-from .runs import Plan
+from .runs import AT_THE_LIMIT, Plan
 from .stage import read_json, write_json
 
 FOLDER, RECORD, AVERAGE = "finished", "training.json", "average.pt"
@@ -46,7 +46,7 @@ def restore_training(plan: Plan, folder: Path, output: Path) -> bool:
     record = read_finished(folder)
     if record is None:
         return False
-    if record["stopped"] == "at the limit" and record["updates"] < plan.updates:
+    if record["stopped"] == AT_THE_LIMIT and record["updates"] < plan.updates:
         raise InputError(
             f"{folder} was trained for {record['updates']} updates and finished, and its checkpoints were removed. To "
             f"train it for {plan.updates}, remove that folder; KEEP_CHECKPOINTS=1 keeps checkpoints to resume from"

@@ -94,16 +94,27 @@ def is_current(content: Any, plan: Plan, record: str, configs: Path) -> bool:
     return bool(json.loads(json.dumps([now, scoring])) == [then, content.get("scoring")])
 
 
+def is_of_model(record: str) -> bool:
+    """Whether it is a measurement of a model: then it is only worth something if the model's result is."""
+    return record in MEASURES and MEASURES[record].model
+
+
 def keep_results(target: Target, configs: Path) -> None:
-    """Copies what is not kept yet, or has changed; not what an earlier call has left here, of other settings."""
+    """Copies what is not kept yet, or was made since; not what an earlier call has left here, of other settings, or
+    before the kept one came from elsewhere."""
     of = records(target)
     for made, kept in products(target).items():
         if not made.is_file():
             continue
+        is_older = kept.is_file() and made.stat().st_mtime_ns < kept.stat().st_mtime_ns
         if made in of:
             record, run = of[made]
-            if not is_current(read_json(made), plan_run(run, configs), record, configs):
+            plan = plan_run(run, configs)
+            if not is_current(read_json(made), plan, record, configs):
                 continue
+            is_older = is_older and is_current(read_kept(kept), plan, record, configs)
+        if is_older:
+            continue
         copies = {made: kept}
         if made.name == "result.json":
             copies = {translations_of(made): translations_of(kept), **copies}
@@ -129,7 +140,10 @@ def finished(target: Target, directory: Path, configs: Path) -> list[Path]:
     @cache
     def is_there(made: Path) -> bool:
         record, run = of[made]
-        return is_current(read(made), plans[run], record, configs)
+        result = read_kept(directory / kept_result_of(run)) if is_of_model(record) else None
+        return is_current(read(made), plans[run], record, configs) and (
+            result is None or is_current(result, plans[run], TEST, configs)
+        )
 
     found = [made for made in of if is_there(made)]
     for group in target.groups:

@@ -24,7 +24,7 @@ class Measure:
     model: bool = False  # needs the averaged checkpoint, and not only the text
 
     def takes(self, plan: Plan) -> bool:
-        one_p = plan.method.drops and not plan.method.options  # and no rule
+        one_p = plan.method.drops and not plan.method.has_rule
         methods = {"a run": True, BPE: plan.method.kind == "bpe", DROPOUT: one_p}
         return methods[self.of]
 

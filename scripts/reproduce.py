@@ -29,6 +29,7 @@ from typing import Any
 import yaml
 
 from bpe_dropout import InputError
+from bpe_dropout.data.folder import DataFolder
 from bpe_dropout.errors import check_number
 
 from .commands import die_with_parent, locked
@@ -476,18 +477,17 @@ def show_segmentation(target: Target, configs: Path) -> str:
     for run in target.runs:
         plan = plan_run(run, configs)
         folder = Path("data/folders") / plan.folder
-        if plan.dropout["src"] and folder.is_dir():
+        if plan.dropout["src"] and not plan.method.has_rule and folder.is_dir():
             return segmentation(plan, folder)
     return ""
 
 
 def segmentation(plan: Plan, folder: Path) -> str:
     """The first readable sentence that each of the epochs segments in another way."""
-    from bpe_dropout import Segmenter
-
-    text = folder / f"train.{'-'.join(plan.corpus.pair)}.{plan.run.source}"
-    segmenter = Segmenter.from_codes(folder / f"codes.{plan.run.source}")
-    with text.open(encoding="utf-8") as file:
+    source = plan.run.source
+    method, data = plan.method.method, DataFolder(folder, source, plan.run.target)
+    segmenter = method.load(method.file_of(folder, source), "src", source).segmenter
+    with data.text("train", source).open(encoding="utf-8") as file:
         for number, line in enumerate(map(str.strip, file)):
             if not is_readable(line):
                 continue

@@ -58,6 +58,11 @@ class MethodSettings:
         """Whether it draws with a p, and so with the p of each language or of the run's name."""
         return self.method.takes_p and bool(self.draws)
 
+    @property
+    def has_rule(self) -> bool:
+        """Whether it draws with a rule, and not with one p for all merges."""
+        return self.method.takes_p and bool(self.options)
+
     def fairseq_options(self, p: dict[str, float]) -> dict[str, Any]:
         """The options of fairseq-train that make it this method, with the p of each side."""
         return {"bpe": self.method.bpe, **self.method.options_of(self.options, self.draws, p)}

@@ -114,7 +114,7 @@ def row_of(corpus: CorpusConfig, counts: dict[str, int], agreement: Agreement | 
 
 def count_cell(ours: int | None, paper: str, agreement: Agreement | None, command: str) -> Cell:
     if ours is None:
-        return Cell(paper=paper, verdict="not run", command=command, value=read_count(paper) if paper else None)
+        return Cell(paper=paper, verdict="not run", commands=[command], value=read_count(paper) if paper else None)
     cell = Cell(str(ours), value=ours, paper=paper)
     if paper and agreement:
         cell.difference = f"{ours - read_count(paper):+.0f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -19,7 +20,7 @@ class Cell:
     paper_best: bool = False
     difference: str = ""
     verdict: str = ""
-    command: str = ""  # that would run it
+    commands: list[str] = field(default_factory=list)  # that would run what is missing of it
 
     @property
     def plain(self) -> str:
@@ -34,6 +35,11 @@ class Cell:
         paper = f"paper {self.paper}" if self.paper else ""
         inside = ", ".join(one for one in (self.spread, paper, self.difference, self.verdict) if one)
         return f"{self.text} ({inside})" if inside else self.text
+
+
+def commands_of(cells: Iterable[Cell]) -> list[str]:
+    """Each once."""
+    return list(dict.fromkeys(command for cell in cells for command in cell.commands))
 
 
 @dataclass
@@ -76,7 +82,7 @@ class Finding:
 
     name: str
     text: str
-    verdict: str  # reproduced, not reproduced, undecided, not run
+    verdict: str  # reproduced, not reproduced, undecided, not run; to a question yes, no
     why: str = ""  # it is undecided, or what it rests on
     numbers: str = ""  # that it is about
     is_ours: bool = False  # not a claim of the paper, but a question of the study's own
@@ -106,13 +112,16 @@ class ReportPart:
         return [cell for table in self.tables for row in table.rows for cell in row.cells]
 
     @property
-    def not_run(self) -> list[Cell]:
-        return [cell for cell in self.cells if cell.verdict == "not run"]
-
-    @property
     def missing(self) -> list[str]:
         """The commands that would run what was not run, each once."""
-        return list(dict.fromkeys(cell.command for cell in self.cells if cell.command))
+        return commands_of(self.cells)
+
+    @property
+    def kinds_of_findings(self) -> list[tuple[str, list[Finding]]]:
+        """What the paper claims, and what we asked, each with its heading."""
+        headings = {False: "What the paper says of it", True: "What else was asked"}
+        kinds = [(text, [one for one in self.findings if one.is_ours == ours]) for ours, text in headings.items()]
+        return [kind for kind in kinds if kind[1]]
 
     @property
     def was_run(self) -> bool:

@@ -67,7 +67,7 @@ class Entry:
     @property
     def is_exact(self) -> bool:
         """Whether it is of a text alone: no training is in it."""
-        return self.record in MEASURES and not MEASURES[self.record].model
+        return is_exact(self.record)
 
     @property
     def by_seed(self) -> dict[int, tuple[str, float]]:
@@ -104,6 +104,10 @@ class Grid:
         return not self.is_filled and all(entry.paper is None for entry in self.entries)
 
 
+def is_exact(record: str) -> bool:
+    return record in MEASURES and not MEASURES[record].model
+
+
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
     """The part of the report; with runs of one's own, of these alone."""
     part = ReportPart(item.name, item.title, item.section, item.text.strip(), is_study=item.is_study)
@@ -133,7 +137,8 @@ def measured_runs(item: Item, results: Results, configs: Path, own: list[str]) -
 def add_grid(part: ReportPart, item: Item, grid: Grid, results: Results, is_own: bool = False) -> None:
     notes = divide_by_smallest(grid, results, is_own) if item.over == "smallest" else []
     notes += mark_best(grid, results) if not item.measure and item.number == "bleu" and not item.plot else []
-    notes += [*at_the_limit(grid.entries, results), *other_models(grid.entries, results)]
+    shown = [(run, entry.record) for entry in grid.entries for run in entry.runs]
+    notes += [*at_the_limit(shown, results), *other_models(shown, results)]
     if item.plot and grid.is_filled:
         part.blocks.append(Drawing(item.name, item.title, draw_lines(item, grid)))
     name = f"{item.name}-values" if item.plot else item.name
@@ -320,7 +325,7 @@ def by_p(item: Item, runs: list[Run], results: Results, configs: Path) -> Grid:
     for run in runs:
         plan = plan_run(run, configs)
         p, on_target = plan.dropout.values()
-        if plan.method.kind != "bpe" or p != on_target:  # not one p, or no p at all
+        if plan.method.kind != "bpe" or plan.method.has_rule or p != on_target:  # not one p, or no p at all
             continue
         line = lines.setdefault(p, Line(f"{p:g}", at=p))
         line.entries.setdefault(run.group, Entry([run.name], item.record, item.number))
@@ -419,22 +424,23 @@ def divide_by_smallest(grid: Grid, results: Results, is_own: bool) -> list[str]:
     return notes
 
 
-def at_the_limit(entries: list[Entry], results: Results) -> list[str]:
-    """Runs that were cut off: noise makes a training longer, so they may be the noisiest."""
+def at_the_limit(shown: list[tuple[str, str]], results: Results) -> list[str]:
+    """Runs, shown by some record, that were cut off: noise makes a training longer, so they may be the noisiest."""
     cut = [
         run
-        for entry in entries
-        for run, _ in entry.by_seed.values()
-        if not entry.is_exact and (results.get(run) or {}).get("training", {}).get("stopped") == AT_THE_LIMIT
+        for run, record in shown
+        if not is_exact(record)
+        and results.get(run, record)
+        and (results.get(run) or {}).get("training", {}).get("stopped") == AT_THE_LIMIT
     ]
     names = ", ".join(dict.fromkeys(cut))
     return [f"Trained until the limit of updates, and may not have converged: {names}."] if cut else []
 
 
-def other_models(entries: list[Entry], results: Results) -> list[str]:
+def other_models(shown: list[tuple[str, str]], results: Results) -> list[str]:
     """Runs of which another model was measured than the one that was scored: it was trained again elsewhere."""
     others = []
-    for run, record in dict.fromkeys((run, entry.record) for entry in entries for run in entry.runs):
+    for run, record in dict.fromkeys(shown):
         result, measured = results.get(run), results.get(run, record)
         scored = (result or {}).get("generation", {}).get("model")
         if record in MEASURES and scored and measured and measured.get("model", scored) != scored:
@@ -519,13 +525,13 @@ def cell_of(item: Item, entry: Entry | None) -> Cell:
         return Cell("–")
     prefix = "" if entry.record == TEST else f"{entry.record}."
     missing = [f"make {prefix}{run}" for run, value in zip(entry.runs, entry.values, strict=True) if value is None]
-    cell = Cell(best=entry.best, paper_best=entry.paper_best, command=missing[0] if missing else "")
+    cell = Cell(best=entry.best, paper_best=entry.paper_best, commands=missing)
     if entry.paper is not None:
         cell.paper = f"{entry.paper:.{item.decimals}f}"
         cell.value = entry.paper
     if entry.value is None:
         cell.text, cell.verdict = ("", "not run") if entry.is_missing else ("none", "")
-        cell.command = cell.command if entry.is_missing else ""
+        cell.commands = missing if entry.is_missing else []
         return cell
     cell.text, cell.value = f"{entry.value:.{item.decimals}f}", entry.value
     cell.spread = spread_of(entry, item.decimals)

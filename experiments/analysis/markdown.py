@@ -43,7 +43,8 @@ def render(part: ReportPart, figures: str = "figures") -> str:
         else:
             lines += [render_table(block, part.title), ""]
     if part.findings and part.was_run:
-        lines += ["What the paper says of it:", "", *map(render_finding, part.findings), ""]
+        for heading, findings in part.kinds_of_findings:
+            lines += [f"{heading}:", "", *map(render_finding, findings), ""]
     for note in part.notes:
         lines += [note, ""]
     if part.missing:

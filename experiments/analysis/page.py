@@ -15,7 +15,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from .document import Cell, Drawing, ReportPart, Section, Table
+from .document import Cell, Drawing, ReportPart, Section, Table, commands_of
 from .drawing import svg
 
 TITLE = "BPE-dropout: what the paper says, and what was found"
@@ -104,13 +104,13 @@ def number_columns(table: Table) -> list[bool]:
 
 
 def is_number(cell: Cell) -> bool:
-    return cell.value is not None or bool(cell.command)
+    return cell.value is not None or bool(cell.commands)
 
 
 def missing_commands(part: ReportPart) -> list[str]:
     """The commands that run what was not run of tables of which something was; of the others a note says it."""
-    cells = [cell for table in part.tables if not table.is_papers_alone for row in table.rows for cell in row.cells]
-    return list(dict.fromkeys(cell.command for cell in cells if cell.command))
+    tables = [table for table in part.tables if not table.is_papers_alone]
+    return commands_of(cell for table in tables for row in table.rows for cell in row.cells)
 
 
 # What is put into the page as it is.

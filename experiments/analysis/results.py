@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_dropout import InputError
-from scripts.kept import is_current
+from scripts.kept import is_current, is_of_model
 from scripts.runs import Run, plan_run
 from scripts.stage import read_json
 from scripts.testsets import TEST, place
@@ -35,7 +35,10 @@ class Results:
         if found is not None and (not isinstance(found, dict) or found.get("run") != run):
             raise InputError(f"{path} is not the record of {run}: remove it, or give it its own name")
         if found is not None and self.configs is not None and path not in self._current:
-            self._current[path] = is_current(found, plan_run(Run.parse(run), self.configs), record, self.configs)
+            current = is_current(found, plan_run(Run.parse(run), self.configs), record, self.configs)
+            if current and is_of_model(record) and self._path(run, TEST).is_file():
+                current = self.get(run) is not None
+            self._current[path] = current
         return found if self._current.get(path, True) else None
 
     @property

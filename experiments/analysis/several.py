@@ -25,12 +25,13 @@ from scripts.devices import Devices, environment_of, one_device
 from scripts.generate import SUBSET
 from scripts.machine import machine
 from scripts.paper import Item
-from scripts.runs import BEAM, LENPEN, Plan
+from scripts.runs import BEAM, LENPEN, Plan, Run
 from scripts.score import bleu_of, score
 from scripts.testsets import TEST, read_testset
 
 from .document import Cell, ReportPart, Row, Table
-from .labels import system_title
+from .grid import at_the_limit, other_models
+from .labels import group_title, system_title
 from .measurement import begin, record, sides_of
 from .results import Results
 
@@ -131,20 +132,25 @@ def load(plan: Plan, folder: Path, checkpoint: Path, p: float | None, devices: D
 
 
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
-    """A row for each system and test set that was measured, on so many seeds."""
+    """A row for each system and test set that was measured, on so many seeds; or for runs of one's own."""
     part = ReportPart(item.name, item.title, item.section, item.text.strip(), is_study=item.is_study)
     rows: list[Row] = []
-    for row, _, runs in item.cells(configs):
+    shown = [(row.title, runs) for row, _, runs in item.cells(configs)]
+    if own:
+        shown = [(group_title(run, configs), [run]) for run in map(Run.parse, own)]
+    for title_of_group, runs in shown:
         found = [results.get(run.name, "several") for run in runs]
         there = [one for one in found if one is not None]
         for testset in TESTSETS if there else ():
             seeds = f" ({len(there)} of {len(found)} seeds)" if len(there) < len(found) else ""
             title = f"{system_title(runs[0], configs)}, {read_testset(testset, configs).title}{seeds}"
-            rows.append(Row([Cell(title), *cells_of([one[testset] for one in there])], row.title))
+            rows.append(Row([Cell(title), *cells_of([one[testset] for one in there])], title_of_group))
         if len(there) < len(found):
-            part.fill = f"make fill-{item.name}"
+            part.fill = f"make fill-{item.name}" + (f' RUNS="{" ".join(own)}"' if own else "")
     if rows:
-        part.blocks.append(Table(item.name, item.title, ["", *TITLES.values()], rows))
+        read = [(run.name, "several") for _, runs in shown for run in runs]
+        notes = [*at_the_limit(read, results), *other_models(read, results)]
+        part.blocks.append(Table(item.name, item.title, ["", *TITLES.values()], rows, notes))
     return part
 
 

@@ -471,6 +471,8 @@ def test_damaged_indexes_are_made_again(tmp_path):
     ends = header["sections"]["type_ends"][0]
     damaged.append(whole[: ends + 8] + bytes(8) + whole[ends + 16 :])  # a word of no characters
     damaged.append(whole[: ends + 24] + whole[ends + 32 : ends + 40] + whole[ends + 32 :])
+    types = header["sections"]["types"][0]
+    damaged += [whole[: types + 1] + end + whole[types + 2 :] for end in (b" ", b"\n")]  # words that are two
     for data in damaged:
         index_path(path).write_bytes(data)
         corpus = Corpus(path)

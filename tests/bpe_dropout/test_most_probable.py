@@ -189,5 +189,7 @@ def test_what_cannot_be_a_segmentation(segmenter):
         segmenter.most_probable("word", 0.1, 0)
     with pytest.raises(InputError, match="probability from 0 to 1"):
         segmenter.most_probable("word", 1.1, 1)
+    with pytest.raises(InputError, match="words are split at 'spaces' or 'whitespace', not 'bogus'"):
+        MostProbable(segmenter, 0.1, 1, split="bogus")
     with pytest.raises(InputError, match="probability from 0 to 1"):
         segmenter.probability(["word"], 1.1)

@@ -13,7 +13,7 @@ from experiments.analysis import latex, markdown
 from experiments.analysis.claims import Missing, Verdict, check, describe, is_about
 from experiments.analysis.document import Cell, ReportPart, Row, Table
 from experiments.analysis.drawing import svg
-from experiments.analysis.grid import Entry, build, item_grid, mark_best, other_models
+from experiments.analysis.grid import build, item_grid, mark_best, other_models
 from experiments.analysis.results import Results
 from scripts.compare import compare
 from scripts.corpora import CONFIGS
@@ -47,7 +47,7 @@ def test_without_results_everything_is_not_run(results):
     assert len(found) == 36
     cell = found["IWSLT15 En-Vi", "BPE-dropout"]
     assert (cell.text, cell.paper, cell.verdict, cell.paper_best) == ("", "33.27", "not run", True)
-    assert cell.command == "make iwslt15.en-vi.bpe-dropout.base.seed1"
+    assert cell.commands == ["make iwslt15.en-vi.bpe-dropout.base.seed1"]
     assert part.fill == "make fill-table-main"
     assert [finding.verdict for finding in part.findings] == ["not run", "not run"]
     assert not part.was_run
@@ -122,7 +122,7 @@ def test_runs_of_ones_own_stand_alone(results):
     part = show("table-main", results, names)
     assert len(part.tables) == 1
     cell = cells(part)["iwslt15 Vi-En, 4k pieces (small, seed 1)", "BPE-dropout"]
-    assert (cell.verdict, cell.command, cell.paper) == ("not run", f"make {names[1]}", "")
+    assert (cell.verdict, cell.commands, cell.paper) == ("not run", [f"make {names[1]}"], "")
     assert part.fill == f'make fill-table-main RUNS="{" ".join(names)}"'
     results.add(names[1], bleu=12.5)
     part = show("table-main", type(results)(results.folder), names)
@@ -236,7 +236,7 @@ def test_runs_of_ones_own_that_were_not_run(results):
     part = show("figure-p", results, runs("demo.en-fr", ("bpe", "bpe-dropout-p20"), "small"))
     assert [cell.verdict for cell in cells(part).values()] == ["not run", "not run"]
     part = show("figure-size", results, ["demo.en-fr.3k.bpe.small.seed1"])
-    assert cells(part)["3k", "BPE, 1k"].command == "make demo.en-fr.3k.bpe.small.seed1"
+    assert cells(part)["3k", "BPE, 1k"].commands == ["make demo.en-fr.3k.bpe.small.seed1"]
 
 
 def test_seeds_that_share_no_row_are_not_compared(results):
@@ -252,7 +252,7 @@ def test_no_p_gives_the_ratio(results):
     side = {"p": 0.6, "ratio": 1.1, "p of 1.25": None}
     results.add("iwslt15.en-zh.bpe-dropout.base.seed1", "calibration", src=side, tgt=side)
     cell = cells(show("table-p", results))["p = 0.6 Chinese, IWSLT15 En-Zh", "p for a ratio of 1.25"]
-    assert (cell.text, cell.verdict, cell.command) == ("none", "", "")
+    assert (cell.text, cell.verdict, cell.commands) == ("none", "", [])
 
 
 def test_what_is_measured_of_dropout_alone_has_no_rows_for_bpe(results):
@@ -275,7 +275,7 @@ def test_misspelled_rows_and_their_difference(results):
     assert found["En-De original", "difference"].text == "+1.00"
     assert found["En-De misspelled", "difference"].text == "+2.50"
     assert found["En-De misspelled", "difference"].paper == "+1.58"
-    assert found["En-Fr (16m) misspelled", "BPE-dropout"].command == (
+    assert found["En-Fr (16m) misspelled", "BPE-dropout"].commands[0] == (
         "make misspelled.wmt14.en-fr.16m.bpe-dropout-src.base.seed1"
     )
     assert [finding.verdict for finding in part.findings] == ["undecided"] * 2, "most rows are missing"
@@ -303,9 +303,11 @@ def test_a_row_is_compared_on_its_own_test_set(results):
 
 
 def test_a_curve_over_p(results):
-    for method, bleu in (("bpe", 30.0), ("bpe-dropout", 31.0), ("bpe-dropout-p80", 2.0), ("bpe-dropout-src", 9.0)):
+    """Dropout on one side, and with a rule, has no place on it."""
+    scores = {"bpe": 30.0, "bpe-dropout-rare": 8.0, "bpe-dropout": 31.0, "bpe-dropout-p80": 2.0, "bpe-dropout-src": 9.0}
+    for method, bleu in scores.items():
         results.add(f"demo.en-fr.{method}.small.seed1", bleu=bleu)
-    names = runs("demo.en-fr", ("bpe", "bpe-dropout", "bpe-dropout-p80", "bpe-dropout-src"), "small")
+    names = runs("demo.en-fr", tuple(scores), "small")
     part = show("figure-p", results, names)
     assert [block.name for block in part.blocks] == ["figure-p", "figure-p-values"]
     text = svg(part.drawings[0].figure)
@@ -367,7 +369,7 @@ def test_a_cell_is_the_mean_over_seeds_with_the_smallest_and_the_largest(results
     study_main(results, {1: 1.0, 2: 2.0, 3: 1.5})
     part = show("study-main", results)
     cell = cells(part)["En-De", "BPE-dropout"]
-    assert (cell.text, cell.spread, cell.best, cell.command) == ("23.50", "22.00 to 24.50", True, "")
+    assert (cell.text, cell.spread, cell.best, cell.commands) == ("23.50", "22.00 to 24.50", True, [])
     assert not cells(part)["En-De", "BPE"].best
     note = "En-De: Kudo (2018) − BPE = +0.10 (p = 0.400, 0.400, 0.400), BPE-dropout − BPE = +1.50 (p = 0.001, 0.001, "
     assert part.tables[0].notes[0].startswith(note)
@@ -432,11 +434,10 @@ def test_a_measurement_of_another_training_is_named(results):
     run = "multi30k.en-de.5k.bpe.small.seed1"
     results.add(run, bleu=22.0, generation={"model": "one"})
     results.add(run, "embeddings", model="one", precision=0.1)
-    item = read_items(CONFIGS)["study-neighbours"]
-    notes = other_models([Entry([run], "embeddings", item.number)], results)
+    notes = other_models([(run, "embeddings")], results)
     assert notes == []
     results.add(run, "embeddings", model="another", precision=0.1)
-    notes = other_models([Entry([run], "embeddings", item.number)], Results(results.folder))
+    notes = other_models([(run, "embeddings")], Results(results.folder))
     assert notes == [f"Measured on another training with the same settings than the one that was scored: {run}."]
 
 
@@ -444,7 +445,12 @@ def test_seeds_that_are_missing_are_counted_in_the_cell(results):
     study_main(results, {1: 1.0, 2: 2.0})
     cell = cells(show("study-main", results))["En-De", "BPE"]
     assert (cell.text, cell.spread, cell.verdict) == ("21.50", "2 of 3 seeds", "")
-    assert cell.command == "make multi30k.en-de.5k.bpe.small.seed3"
+    assert cell.commands == ["make multi30k.en-de.5k.bpe.small.seed3"]
+
+
+def test_every_seed_that_is_missing_is_listed(results):
+    study_main(results, {1: 1.0})
+    assert len(show("study-main", results).missing) == 24
 
 
 class Plain:

@@ -107,7 +107,7 @@ def build_sections() -> list[Section]:
         return cell
 
     def missing(paper: str, run: str) -> Cell:
-        return Cell(paper=paper, verdict="not run", command=f"make {run}")
+        return Cell(paper=paper, verdict="not run", commands=[f"make {run}"])
 
     table = Table(
         "table-main",

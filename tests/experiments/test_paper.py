@@ -288,7 +288,7 @@ def test_a_new_test_set_in_a_new_table_is_two_yaml_files(tmp_path):
     assert (group.testset, [run.name for run in group.runs]) == ("garbled", own)
     item = read_items(configs)["table-garbled"]
     part = build(item, Results(tmp_path), configs, own)
-    assert part.tables[0].rows[0].cells[1].command == "make garbled.multi30k.en-de.bpe.small.seed1"
+    assert part.tables[0].rows[0].cells[1].commands == ["make garbled.multi30k.en-de.bpe.small.seed1"]
 
 
 def test_what_fill_cannot_do():

@@ -4,7 +4,7 @@ from experiments.analysis.results import Results
 from experiments.analysis.several import TESTSETS, WAYS, build, measure
 from scripts.corpora import CONFIGS
 from scripts.paper import read_items
-from scripts.runs import Run, plan_run
+from scripts.runs import AT_THE_LIMIT, Run, plan_run
 
 RUN = "multi30k.en-de.5k.bpe-dropout.small.seed{}"
 ITEM = read_items(CONFIGS)["study-several"]
@@ -56,3 +56,23 @@ def test_the_table_has_what_was_measured(results):
     assert first.plain == "30.50 (chrF 50.50)"
     assert last.plain == "34.50 (chrF 50.50, 5.0 times as long)"
     assert [cell.best for cell in table.rows[1].cells[1:]] == [False] * 4 + [True]
+    assert table.notes == []
+
+
+def test_runs_of_ones_own_have_a_table_of_their_own(results):
+    ways = {way: {"bleu": 30.0, "chrf": 50.0, "seconds": 2.0} for way in WAYS}
+    own = "multi30k.en-de.5k.unigram.small.seed4"
+    for run in (RUN.format(1), own):
+        results.add(run, bleu=30.0, generation={"model": "one"}, training={"stopped": AT_THE_LIMIT})
+        results.add(run, "several", model="another", test=ways, misspelled=ways)
+    part = build(ITEM, results, CONFIGS, [own, RUN.format(5)])
+    (table,) = part.tables
+    assert [(row.group, row.cells[0].text) for row in table.rows] == [
+        ("multi30k En-De, 5k pairs, 1k pieces (small, seed 4)", f"Kudo (2018), {testset}")
+        for testset in ("original", "misspelled")
+    ]
+    assert part.fill == f'make fill-study-several RUNS="{own} {RUN.format(5)}"'
+    assert table.notes == [
+        f"Trained until the limit of updates, and may not have converged: {own}.",
+        f"Measured on another training with the same settings than the one that was scored: {own}.",
+    ]

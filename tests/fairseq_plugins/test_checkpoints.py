@@ -19,6 +19,7 @@ from omegaconf import OmegaConf
 from bpe_dropout import InputError, checkpoints
 from bpe_dropout.averaging import average, average_states, choose_checkpoints
 from bpe_dropout.checkpoints import load_safely
+from fairseq_plugins.checkpoints import explain_restoring
 from tests.fairseq_plugins.conftest import MODEL, OURS, TRAIN, plugin, run, run_both
 
 
@@ -154,6 +155,9 @@ def test_something_else(tmp_path):
             checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / name))
         with pytest.raises(InputError, match=rf"{name} is not a (whole )?checkpoint of fairseq"):
             average_states([tmp_path / name])
+    torch.save({"model": {"x": 3}}, tmp_path / "number.pt")
+    with pytest.raises(InputError, match="not a checkpoint of fairseq: x of its model is no tensor"):
+        average_states([tmp_path / "number.pt"])
     with pytest.raises(InputError, match="is a folder: say how many of its checkpoints with --last"):
         average_states([tmp_path])
 
@@ -241,6 +245,34 @@ def test_different_models_are_not_averaged(trained, tmp_path):
         f"error: {trained} has 3 checkpoints by epoch, such as checkpoint7.pt, and 9 were asked for"
     )
     assert not (tmp_path / "none.pt").exists()
+
+
+def test_what_is_averaged(tmp_path):
+    """Weights that two names share are averaged once; whole numbers are not averaged with others."""
+    for number, name in enumerate(("one.pt", "three.pt")):
+        shared = torch.full((2,), 1.0 + 2 * number, dtype=torch.float64)
+        torch.save({"model": {"a": shared, "b": shared, "count": torch.tensor([7])}}, tmp_path / name)
+    found = average_states([tmp_path / "one.pt", tmp_path / "three.pt"])["model"]
+    assert [value.tolist() for value in found.values()] == [[2.0, 2.0], [2.0, 2.0], [7]]
+    torch.save({"model": {"a": shared, "b": shared.long(), "count": torch.tensor([7])}}, tmp_path / "whole.pt")
+    for names in (("one.pt", "whole.pt"), ("whole.pt", "one.pt")):
+        with pytest.raises(InputError, match="only one of them has whole numbers as b"):
+            average_states([tmp_path / name for name in names])
+
+
+def test_what_does_not_fit_is_told_as_fairseq_tells_it():
+    """The reason stays with the error that fairseq has in its place."""
+
+    def load(trainer, filename):
+        try:
+            raise RuntimeError("Missing key(s) in state_dict: x")
+        except RuntimeError:
+            raise Exception("please ensure that the architectures match")  # noqa: B904
+
+    with pytest.raises(Exception, match="architectures match") as raised:
+        explain_restoring(load)(None, "checkpoint.pt")
+    assert "Missing key" in str(raised.value.__context__)
+    assert not raised.value.__suppress_context__
 
 
 def test_average_is_a_function(trained, tmp_path, capsys):

@@ -217,6 +217,36 @@ def test_one_segmentation_is_plain_bpe(model, several):
     assert without_model.sentence == "error: say which model translates: --path checkpoints/average.pt"
 
 
+def test_a_line_that_is_too_long(model):
+    """It is named, or skipped; a model is not written over."""
+    lines = f"{RAW[0]}\n{'the value ' * 600}\n{RAW[1]}\n"
+    given = ["-m", "fairseq_plugins", "translate", "MOVED", *TRANSLATE[len(OURS) + 1 :]]
+    checkpoint = given[given.index("--path") + 1]
+    whole = (model / checkpoint).read_bytes()
+    refused, skipped, alone, over = run_both(
+        ("python", *given, {"cwd": model, "stdin": lines, "check": False}),
+        (
+            "python",
+            *given,
+            "--segmentations",
+            2,
+            "--skip-invalid-size-inputs-valid-test",
+            {"cwd": model, "stdin": lines},
+        ),
+        ("python", *given, "--segmentations", 2, {"cwd": model, "stdin": f"{RAW[0]}\n{RAW[1]}\n"}),
+        ("python", *given, "-o", checkpoint, {"cwd": model, "stdin": lines, "check": False}),
+    )
+    assert re.fullmatch(
+        r"error: line 2 has \d+ pieces, and the model reads 1023 at most: split it into sentences; or give "
+        r"--skip-invalid-size-inputs-valid-test, and its translation is empty",
+        refused.sentence,
+    )
+    first, second = alone.out.splitlines()
+    assert skipped.out.splitlines() == [first, "", second]
+    assert over.sentence == f"error: {checkpoint} is read by this command, and would be lost: name another output"
+    assert (model / checkpoint).read_bytes() == whole
+
+
 def test_the_best_score_over_segmentations(several):
     found, expected, counts = several
     assert counts == [4, 4, 4, 4, 1]

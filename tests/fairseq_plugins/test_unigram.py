@@ -1,6 +1,7 @@
 """Kudo's subword regularization: the l best segmentations, their weights, training, unsegmented Japanese."""
 
 import itertools
+import json
 import math
 import pickle
 import re
@@ -172,6 +173,15 @@ def test_plain_is_the_best(data, models, processor):
         assert plain.lengths[number] == len(ids)
 
 
+READINGS = """
+import json, sys
+from fairseq_plugins.translation import Reading, Translator
+translator = Translator([sys.argv[1], "--path", sys.argv[2], "--cpu"], Reading(4, is_words=True))
+both = translator, translator.reading_as(Reading(1, is_words=True))
+print("JSON", json.dumps([one.readings("the statement") for one in both]))
+"""
+
+
 def test_training_and_translating(data, tmp_path):
     """By word and by sentence; the same however it is run; the best segmentation everywhere else."""
     folders = [tmp_path / name for name in ("a", "b", "c")]
@@ -200,20 +210,25 @@ def test_training_and_translating(data, tmp_path):
             best = [piece if piece in symbols else "<unk>" for piece in model.segment(lines[pair])]
             assert [symbols[token] for token in tokens] == [*best, "</s>"]
     path = ["--path", folders[0] / "save/checkpoint_last.pt", "--cpu", "--max-len-b", "10"]
-    translate = ["-m", "fairseq_plugins", "translate", data, "--bpe", "unigram_regularization", *path]
+    translate = ["-m", "fairseq_plugins", "translate", data, *path]  # the folder says which --bpe
     text = {"stdin": "the statement\n\nit is a class\n"}
     generated, removed, typed, one, several, averaged, drawn, dropped = run_both(
         ("fairseq-generate", data, *UNIGRAM, *path, "--gen-subset", "valid"),
         ("fairseq-generate", data, *UNIGRAM, *path, "--gen-subset", "valid", "--remove-bpe", "sentencepiece"),
         ("fairseq-interactive", data, *UNIGRAM, *path, text),
         ("python", *translate, text),
-        ("python", *translate, "--segmentations", 4, text),
+        ("python", *translate, "--bpe=unigram_regularization", "--segmentations", 4, text),
         ("python", *translate, "--segmentations", 4, "--combine", "average", text),
         ("python", *translate, "--draws", {**text, "check": False}),
         ("python", *translate, "--dropout", "0.1", {**text, "check": False}),
     )
     assert one.out.splitlines() == re.findall(r"^D-\d+\t\S+\t(.*)", typed.out, re.MULTILINE)
     assert [len(made.out.splitlines()) for made in (one, several, averaged)] == [3, 3, 3]
+    read = run("python", "-W", "ignore", "-c", READINGS, data, path[1])
+    assert json.loads(re.search(r"^JSON (.*)$", read.out, re.MULTILINE)[1]) == [
+        [" ".join(pieces) for pieces, _ in METHODS["unigram"].most_probable(model, count, 0.1)("the statement")]
+        for count in (4, 1)
+    ]
     assert drawn.sentence == "error: --draws is for --bpe bpe_dropout, not for unigram_regularization"
     assert dropped.sentence == "error: --dropout is for --bpe bpe_dropout, not for unigram_regularization"
     assert "Translated 53 sentences" in generated.out

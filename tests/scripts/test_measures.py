@@ -1,18 +1,30 @@
 """What a target means where it is a measurement, a test set or a table, and what Snakemake is asked for."""
 
 import argparse
+import dataclasses
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from bpe_dropout import InputError
+from experiments.analysis.results import Results
 from scripts.corpora import CONFIGS
-from scripts.kept import is_current, keep_results, products, records, translations_of
+from scripts.kept import (
+    RESULTS,
+    finished,
+    is_current,
+    keep_results,
+    measured_of,
+    products,
+    records,
+    translations_of,
+)
 from scripts.measures import MEASURES
 from scripts.reproduce import goals, resolve, run_quietly, snakemake
-from scripts.runs import Run, plan_run
+from scripts.runs import AT_THE_LIMIT, Run, plan_run
 
 RUN = "demo.en-fr.bpe-dropout.small.seed1"
 
@@ -135,6 +147,47 @@ def test_a_result_of_other_settings_does_not_take_the_place_of_one_that_is_kept(
     made.write_text(json.dumps({**content, "bleu": 26.0}))
     keep_results(target, CONFIGS)
     assert json.loads(kept.read_text())["bleu"] == 26.0
+
+
+def test_an_older_result_does_not_take_the_place_of_one_that_is_kept(tmp_path, monkeypatch):
+    """The kept one came from elsewhere since. One of other settings is replaced by an older one all the same."""
+    monkeypatch.chdir(tmp_path)
+    target = resolve(RUN, [], CONFIGS, 1)
+    ((made, kept),) = products(target).items()
+    plan = plan_run(Run.parse(RUN))
+    content = {"configuration": plan.settings(), "scoring": plan.scoring("test"), "bleu signature": ""}
+    for path, bleu in ((made, 25.0), (kept, 26.0)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        translations_of(path).parent.mkdir(exist_ok=True)
+        translations_of(path).write_text("ein haus\n")
+        path.write_text(json.dumps({**content, "bleu": bleu}))
+    os.utime(made, (0, 0))
+    keep_results(target, CONFIGS)
+    assert json.loads(kept.read_text())["bleu"] == 26.0
+    kept.write_text(json.dumps({**content, "configuration": {**plan.settings(), "seed": 2}, "bleu": 26.0}))
+    keep_results(target, CONFIGS)
+    assert json.loads(kept.read_text())["bleu"] == 25.0
+
+
+def test_a_measurement_of_a_model_is_worth_as_much_as_its_result(tmp_path):
+    """It was cut off at a limit of updates that has been raised since."""
+    run = Run.parse(RUN)
+    plan = plan_run(run)
+    settings = {**plan.settings(), "updates at most": 7}
+    result = {"run": RUN, "configuration": settings, "scoring": plan.scoring("test"), "bleu": 25.0}
+    files = {
+        RESULTS / f"{RUN}.json": result,
+        RESULTS / "embeddings" / f"{RUN}.json": {"run": RUN, "configuration": settings},
+    }
+    for stopped, is_there in (("by dev bleu", True), (AT_THE_LIMIT, False)):
+        result["training"] = {"stopped": stopped}
+        for path, content in files.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(json.dumps(content))
+        results = Results(tmp_path / RESULTS, CONFIGS)
+        assert (results.get(RUN, "embeddings") is not None) == (results.get(RUN) is not None) == is_there
+        target = dataclasses.replace(resolve(f"embeddings.{RUN}", [], CONFIGS, 1), fills=True)
+        assert (measured_of("embeddings", run) in finished(target, tmp_path, CONFIGS)) == is_there
 
 
 @pytest.mark.parametrize(
