@@ -10,7 +10,7 @@
 
 The epoch travels with the numbers of the sentences, so what a worker draws depends on what it is asked for, and on
 nothing else: workers may be forked or spawned, kept or not, and are never in another epoch than the batches. Drawing
-and padding are bpe_dropout.data's, as in fairseq. Beside this module, only huggingface.py imports torch.
+and padding are bpe_dropout.data's, as in fairseq.
 """
 
 from __future__ import annotations

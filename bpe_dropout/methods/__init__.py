@@ -1,7 +1,7 @@
 """Methods of segmentation, a module each: bpe (BPE, BPE-dropout) and unigram (Kudo's subword regularization).
 
-A method is a probability distribution over segmentations. Its module has one object, METHOD, that says what the method
-learns, which file it keeps in a data folder, how it segments, draws and joins pieces, and which options it has.
+A method gives each segmentation of a text a probability. Its module has one object, METHOD, with all that is particular
+to it: the file that is learned from a text, plain and drawn segmentation, how pieces become words again, its options.
 Everything else (data folders, the fairseq plugin, the reproduction) looks it up here, by its name:
 
 >>> METHODS["bpe"].file.format("en")

@@ -5,6 +5,7 @@ import gzip
 import json
 import subprocess
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -232,3 +233,13 @@ def test_what_is_kept_names_its_commit():
     for path in tables.MEASURED.glob("*.json"):
         assert path.stem in NAMES
         assert json.loads(path.read_text())["commit"]
+
+
+def test_what_other_pages_say_is_measured():
+    measured = [json.loads((tables.MEASURED / f"{name}.json").read_text()) for name in NAMES if "tokenizer-" in name]
+    times = [median(result["cpu"]) for one in measured for result in one.get("results", ())]
+    english = json.loads((tables.MEASURED / "tools-en.json").read_text())["tools"]
+    ratios = {one["tool"]: one["ratio"] for one in english}
+    page = " ".join((ROOT / "docs/huggingface.md").read_text().split())
+    assert f"{min(times):.0f} to {max(times):.0f} times as fast" in page
+    assert f"{ratios['tokenizers']:.2f} times longer, and Algorithm 1 {ratios[f'**{OURS}**']:.2f} times" in page
