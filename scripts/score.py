@@ -2,7 +2,8 @@
 
 BLEU as the paper has it: SacreBLEU on detokenized text against the untokenized references, lowercased (mixed case for
 runs on cased text), tokenized as 13a, `zh` for Chinese, characters for Japanese; its signature is kept. chrF beside it.
-Writes result.json: scores, signatures, the whole configuration, what the training came to, and on which machine.
+Writes result.json: scores, signatures, BLEU on resampled test sets (scripts/resampling.py), the whole configuration,
+what the training came to, and on which machine.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from bpe_dropout import InputError
 
+from .resampling import resample, write_scores
 from .runs import Plan
 from .stage import Stage, plan_of, read_json, testset_of, write_json
 
@@ -38,6 +40,7 @@ def main() -> None:
         "group": plan.run.group,
         "test set": options.test_set,
         **score(plan, hypotheses, references),
+        "resampled bleu": write_scores(resample(bleu_of(plan), hypotheses, references)),
         "updates": training["updates"],
         "length ratios": training["length ratios"],
         "unk shares": training["unk shares"],

@@ -4,7 +4,7 @@ higher    the first column is above the second in every row, or in at least so m
 first     the first column is above the second in the first row
 last      the first column is above the second in the last row
 peak      the column is highest in the row at `at`
-wider     rows come in pairs, and the first column is further above the second in the second row of each
+wider     rows come in pairs, and the first column is further above the second in the second row of each pair
 narrower  the first two columns are closer to each other than the last two, on average
 shrinks   the first column is less far above the second in the last row than in the first
 fails     from `at` on, the column is below a quarter of its highest
@@ -13,11 +13,12 @@ close     the first column is at most `at` times the second, in every row
 about     the column is within `within` of `at`, in every row
 
 A claim is `reproduced`, `not reproduced` or `undecided`, by one rule. A difference of BLEU between two systems counts
-as found if it is significant for each seed (paired bootstrap, p < 0.05), and the seeds agree in its sign. One row is
-enough to speak against a claim of several, so there p must be below 0.05 divided by their number. Other numbers of
-trained models have no such test: which of two systems has more is decided by a sign test over all rows and seeds, and a
-difference between differences counts as found if three seeds agree. Numbers of a text alone are exact. Where what a
-claim says is not found, and neither is its opposite, it is undecided; where a run or a comparison is missing, too.
+as found if it is significant for each seed (paired bootstrap, p < 0.05), and the seeds agree in its sign; so does a
+difference between such differences. One row is enough to speak against a claim of several, so there p must be below
+0.05 divided by their number. Other numbers of trained models have no such test: which of two systems has more is
+decided by a sign test over all rows and seeds, and a limit is kept if each seed keeps it. Numbers of a text alone are
+exact. Where what a claim says is not found, and neither is its opposite, it is undecided; where a run or a comparison
+is missing, too.
 
 A bootstrap knows the noise of a test set, and not that of training: what one seed alone decides is marked.
 """
@@ -27,19 +28,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from functools import partial
 from typing import Protocol
+
+import numpy as np
 
 from bpe_dropout import InputError
 from scripts.compare import LEVEL
 from scripts.paper import Claim
+from scripts.resampling import Scores, p_value
 
 REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced", "undecided", "not run"
 ANSWERS = {REPRODUCED: "yes", NOT_REPRODUCED: "no"}  # to questions of our own
-SEEDS = 3  # that agree, where there is no test
 ONE_SEED = "one seed"
 
 Numbers = dict[tuple[int, str], float]
+Place = tuple[int, str]  # of a cell: its row and its column
 
 
 class Missing(Exception):
@@ -74,6 +78,9 @@ class Figures(Protocol):
     def sign(self, first: tuple[int, str], second: tuple[int, str], level: float = LEVEL) -> int:
         """1 if the first of two cells is found to be higher than the second, -1 if lower, 0 if neither."""
 
+    def resampled(self, cell: Place, seed: int) -> Scores:
+        """The BLEU of a cell, and then that on each of the resampled test sets."""
+
     def differences(self, first: tuple[int, str], second: tuple[int, str]) -> list[float]:
         """How far the first of two cells is above the second, for each seed."""
 
@@ -106,8 +113,6 @@ def check(claim: Claim, figures: Figures) -> Verdict:
         else:
             each = [tried.check(claim, figures.of_seed(seed)) for seed in figures.seeds]
             found, why = each[0] if len(set(each)) == 1 else 0, "the seeds differ"
-            if found and tried.is_noisy and len(each) < SEEDS:
-                found, why = 0, "one seed, and there is no test for it" if len(each) == 1 else "too few seeds"
     except Missing:
         return Verdict(NOT_RUN)
     except NotCompared:
@@ -217,10 +222,30 @@ def gains_of(claim: Claim, figures: Figures) -> list[float]:
     return [first - second for _, (first, second) in together(claim, figures, 2)]
 
 
+def sign_over_seeds(figures: Figures, statistic: Callable[[Callable[[Place], Scores]], Scores], level: float) -> int:
+    """The sign of a number that is made of several cells, if it is significant for each seed, and the seeds agree."""
+    signs = set()
+    for seed in figures.seeds:
+        value, *resampled = statistic(partial(figures.resampled, seed=seed))
+        signs.add(int(np.sign(value)) if p_value(value, np.array(resampled)) < level else 0)
+    return signs.pop() if len(signs) == 1 else 0
+
+
+def gain(claim: Claim, row: int, scores: Callable[[Place], Scores]) -> Scores:
+    first, second = claim.of
+    return scores((row, first)) - scores((row, second))
+
+
 def wider(claim: Claim, figures: Figures) -> int:
-    gains = gains_of(claim, figures)
-    steps = [after - before for before, after in zip(gains[::2], gains[1::2], strict=True)]
-    return 1 if all(step > 0 for step in steps) else -1 if all(step <= 0 for step in steps) else 0
+    rows = [row for row, _ in together(claim, figures, 2)]
+    pairs = list(zip(rows[::2], rows[1::2], strict=True))
+
+    def sign(before: int, after: int, level: float) -> int:
+        return sign_over_seeds(figures, lambda scores: gain(claim, after, scores) - gain(claim, before, scores), level)
+
+    if all(sign(*pair, LEVEL) > 0 for pair in pairs):
+        return 1
+    return -1 if any(sign(*pair, LEVEL / len(pairs)) < 0 for pair in pairs) else 0
 
 
 def describe_wider(claim: Claim, figures: Figures, decimals: int) -> str:
@@ -229,13 +254,28 @@ def describe_wider(claim: Claim, figures: Figures, decimals: int) -> str:
 
 
 def distances(claim: Claim, figures: Figures) -> tuple[float, float]:
-    rows = [values for _, values in together(claim, figures)]
-    return fmean(abs(a - b) for a, b, _, _ in rows), fmean(abs(c - d) for _, _, c, d in rows)
+    rows = together(claim, figures)
+    numbers = {(row, name): value for row, values in rows for name, value in zip(claim.of, values, strict=True)}
+    near, far = mean_distances(claim, [row for row, _ in rows], lambda cell: np.array([numbers[cell]]))
+    return float(near[0]), float(far[0])
+
+
+def mean_distances(claim: Claim, rows: list[int], scores: Callable[[Place], Scores]) -> tuple[Scores, Scores]:
+    """How far the first two columns are apart, and the last two, on average."""
+    a, b, c, d = claim.of
+    near = np.mean([np.abs(scores((row, a)) - scores((row, b))) for row in rows], axis=0)
+    far = np.mean([np.abs(scores((row, c)) - scores((row, d))) for row in rows], axis=0)
+    return near, far
 
 
 def narrower(claim: Claim, figures: Figures) -> int:
-    near, far = distances(claim, figures)
-    return 1 if near < far else -1
+    rows = [row for row, _ in together(claim, figures)]
+
+    def statistic(scores: Callable[[Place], Scores]) -> Scores:
+        near, far = mean_distances(claim, rows, scores)
+        return far - near
+
+    return sign_over_seeds(figures, statistic, LEVEL)
 
 
 def describe_narrower(claim: Claim, figures: Figures, decimals: int) -> str:
@@ -244,8 +284,8 @@ def describe_narrower(claim: Claim, figures: Figures, decimals: int) -> str:
 
 
 def shrinks(claim: Claim, figures: Figures) -> int:
-    gains = gains_of(claim, figures)
-    return 1 if gains[-1] < gains[0] else -1
+    rows = [row for row, _ in together(claim, figures, 2)]
+    return sign_over_seeds(figures, lambda scores: gain(claim, rows[0], scores) - gain(claim, rows[-1], scores), LEVEL)
 
 
 def describe_shrinks(claim: Claim, figures: Figures, decimals: int) -> str:
@@ -313,7 +353,6 @@ class Check:
     check: Callable[[Claim, Figures], int]
     describe: Callable[[Claim, Figures, int], str]
     by_seed: bool = True  # seeds are asked one by one; else the check asks for signs, which know of all seeds
-    is_noisy: bool = False  # small differences decide, and there is no test
 
 
 CHECKS: dict[str, Check] = {
@@ -321,9 +360,9 @@ CHECKS: dict[str, Check] = {
     "first": Check(*at_end(0), by_seed=False),
     "last": Check(*at_end(-1), by_seed=False),
     "peak": Check(peak, describe_peak, by_seed=False),
-    "wider": Check(wider, describe_wider, is_noisy=True),
-    "narrower": Check(narrower, describe_narrower, is_noisy=True),
-    "shrinks": Check(shrinks, describe_shrinks, is_noisy=True),
+    "wider": Check(wider, describe_wider, by_seed=False),
+    "narrower": Check(narrower, describe_narrower, by_seed=False),
+    "shrinks": Check(shrinks, describe_shrinks, by_seed=False),
     "fails": Check(fails, describe_fails),
     "slower": Check(slower, describe_slower),
     "close": Check(close, describe_close),

@@ -19,9 +19,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from scripts.compare import LEVEL
 from scripts.measures import MEASURES
 from scripts.paper import Agreement, Claim, Item
+from scripts.resampling import Scores
 from scripts.runs import AT_THE_LIMIT, Run, plan_run
 from scripts.testsets import TEST, read_testset
 
@@ -230,6 +233,17 @@ class GridFigures:
 
     def sign(self, first: tuple[int, str], second: tuple[int, str], level: float = LEVEL) -> int:
         return sign_of(*self.both(first, second), self.results, level)
+
+    def resampled(self, cell: tuple[int, str], seed: int) -> Scores:
+        row, name = cell
+        entry = self.grid.lines[row].entries[name]
+        if seed not in entry.by_seed:
+            raise claims.Missing
+        run, value = entry.by_seed[seed]
+        found = self.results.resampled(run, entry.record) if entry.number == "bleu" else None
+        if found is None:
+            raise claims.NotCompared
+        return np.concatenate([[value], found])
 
     def differences(self, first: tuple[int, str], second: tuple[int, str]) -> list[float]:
         one, other = self.both(first, second)

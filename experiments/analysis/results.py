@@ -11,6 +11,7 @@ from typing import Any
 
 from bpe_dropout import InputError
 from scripts.kept import is_current, is_of_model
+from scripts.resampling import Scores, read_scores
 from scripts.runs import Run, plan_run
 from scripts.stage import read_json
 from scripts.testsets import TEST, place
@@ -60,6 +61,11 @@ class Results:
                 raise InputError(f"{name} has no {path}: it was made by another version; make it again")
             value = value[key]
         return None if value is None else float(value)
+
+    def resampled(self, run: str, testset: str) -> Scores | None:
+        """BLEU on resampled test sets, where a result has it."""
+        found = self.get(run, testset)
+        return read_scores(found["resampled bleu"]) if found and "resampled bleu" in found else None
 
     def comparison(self, runs: list[str], testset: str = TEST) -> dict[str, Any] | None:
         """A comparison of all of these runs, with the scores that they have: not one of earlier translations."""

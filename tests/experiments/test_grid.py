@@ -1,10 +1,13 @@
 """Tables: what is in a cell, what is best, what is claimed, and what never gets into a cell of the paper's."""
 
+import itertools
 import json
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
@@ -18,6 +21,9 @@ from experiments.analysis.results import Results
 from scripts.compare import compare
 from scripts.corpora import CONFIGS
 from scripts.paper import Claim, read_items
+from scripts.resampling import resample, write_scores
+from scripts.runs import Run, plan_run
+from scripts.score import bleu_of, score
 
 ITEMS = read_items()
 SYSTEMS = ("bpe", "unigram", "bpe-dropout")
@@ -140,8 +146,8 @@ def test_significance_is_sacrebleus_own(results, english, tmp_path):
     texts = dict(zip(names, (worse, better), strict=True))
     bleu = BLEU(lowercase=True)
     scores = {name: bleu.corpus_score(text, [references]).score for name, text in texts.items()}
-    for name, score in scores.items():
-        results.add(name, bleu=score)
+    for name, one in scores.items():
+        results.add(name, bleu=one)
     compared = compare(texts, references, bleu, scores)
     (results.folder / "comparisons").mkdir()
     (results.folder / "comparisons" / "x.json").write_text(json.dumps({"bleu": scores, **compared}))
@@ -475,6 +481,13 @@ class Plain:
     def has_test(self, claim):
         return self.is_tested
 
+    def resampled(self, cell, seed):
+        """The BLEU of a cell hardly changes, if differences are significant, and else by as much as there is of it."""
+        noise = np.random.default_rng(zlib.crc32(repr(cell).encode())).normal(size=1000) * (
+            0.001 if self.p < 0.05 else 10
+        )
+        return np.concatenate([[self.grids[seed][cell]], self.grids[seed][cell] + noise])
+
     def differences(self, first, second):
         return [grid[first] - grid[second] for grid in self.grids]
 
@@ -549,13 +562,43 @@ def test_claims_that_cannot_be_checked(claim):
     assert check(claim, figures).text == "not run"
 
 
-def test_what_seeds_say_where_there_is_no_test():
-    other = {**GRID, (1, "b"): 2.0}
-    wider = claim("wider", ["b", "a"])
-    assert check(wider, Plain(GRID, GRID, other)).why == "the seeds differ"
-    assert check(wider, Plain(GRID)).why == "one seed, and there is no test for it"
-    assert check(wider, Plain(GRID, GRID)).why == "too few seeds"
+@pytest.mark.parametrize(("name", "of"), [("wider", "ba"), ("shrinks", "ab"), ("narrower", "aaab")])
+def test_differences_between_differences(name, of):
+    """They are found as other differences are: by a bootstrap for each seed, and if seeds agree."""
+    one = claim(name, list(of))
+    other = {**GRID, (0, "a"): 1.0, (1, "a"): 9.0, (1, "b"): 9.0 if name == "narrower" else 1.0}
+    if name == "narrower":
+        other = {**GRID, (0, "a"): 1.0, (1, "a"): 6.0}
+    assert check(one, Plain(GRID)) == Verdict("reproduced", "one seed")
+    assert check(one, Plain(GRID, GRID)) == Verdict("reproduced")
+    assert check(one, Plain(GRID, other)) == Verdict("undecided", "not significant")
+    assert check(one, Plain(GRID, p=0.5)) == Verdict("undecided", "not significant")
     assert check(claim("slower", ["a"], at=1.4), Plain(GRID)).text == "reproduced", "a limit needs no test"
+
+
+def test_a_gain_that_is_larger_on_misspelled_input(results):
+    """Of results as they are scored: with their BLEU on resampled test sets."""
+    plan = plan_run(Run.parse("multi30k.en-de.5k.bpe.small.seed1"))
+    references = [f"the {word} house is number {number} of {number % 7}" for number, word in enumerate(["old"] * 200)]
+    every = {name: [line.replace("house", "hose") if number % every == 0 else line
+                    for number, line in enumerate(references)]
+             for name, every in (("good", 50), ("fair", 5), ("bad", 2))}  # fmt: skip
+    found = {name: score(plan, lines, references)["bleu"] for name, lines in every.items()}
+    resampled = {name: write_scores(resample(bleu_of(plan), lines, references)) for name, lines in every.items()}
+    directions = ("en-de", "de-en", "en-fr", "fr-en")
+    for worse, verdict in (("bad", "reproduced"), ("good", "not reproduced"), ("fair", "undecided")):
+        for direction, seed in itertools.product(directions, (1, 2, 3)):
+            run = f"multi30k.{direction}.5k.{{}}.small.seed{seed}"
+            cells = {("bpe", "test"): "fair", ("bpe-dropout", "test"): "good",
+                     ("bpe", "misspelled"): worse, ("bpe-dropout", "misspelled"): "good"}  # fmt: skip
+            for (method, testset), name in cells.items():
+                more = {"bleu": found[name], "resampled bleu": resampled[name]}
+                results.add(run.format(method), testset, **more)
+        part = show("study-misspelled", Results(results.folder))
+        assert {one.name: one.verdict for one in part.findings}["wider"] == verdict
+    results.add(run.format("bpe"), "misspelled", bleu=found["bad"])
+    part = show("study-misspelled", Results(results.folder))
+    assert {one.name: one.why for one in part.findings}["wider"] == "not compared", "it has no resampled scores"
 
 
 def test_which_of_two_systems_has_more_where_there_is_no_test():

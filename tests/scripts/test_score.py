@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from sacrebleu.significance import estimate_ci
 
 from bpe_dropout import InputError
 from scripts.compare import best, compare
 from scripts.corpora import ROOT
 from scripts.reproduce import significance
+from scripts.resampling import p_value, read_scores, resample, write_scores
 from scripts.runs import Run, plan_run
 from scripts.score import bleu_of, read_both, score
 
@@ -132,3 +134,21 @@ def test_translations_and_scores_that_do_not_belong_together_are_not_compared(fi
     done = call()
     assert done.returncode != 0
     assert re.search(r"bpe.base.seed1/test.txt has a BLEU of .* not of the same translations", done.stderr)
+
+
+@pytest.mark.parametrize("name", ["iwslt15.en-vi.bpe.base.seed1", "iwslt15.en-zh.bpe.base.seed1"])
+def test_resampled_scores_are_sacrebleus(name):
+    """The same scores of the same draws, so that the p of two systems is SacreBLEU's."""
+    bleu = bleu_of(plan(name))
+    fair = [line.replace("cat", "rat") if number % 5 == 0 else line for number, line in enumerate(REFERENCES)]
+    texts = {"good": GOOD, "fair": fair, "empty": ["", *GOOD[1:]]}
+    scores = {one: score(plan(name), lines, REFERENCES)["bleu"] for one, lines in texts.items()}
+    resampled = {one: resample(bleu, lines, REFERENCES) for one, lines in texts.items()}
+    for one, lines in texts.items():
+        found = bleu.corpus_score(lines, [REFERENCES], n_bootstrap=1000)
+        assert estimate_ci(resampled[one]) == pytest.approx((found._mean, found._ci), abs=1e-3)
+        assert read_scores(write_scores(resampled[one])) == pytest.approx(resampled[one], abs=6e-4)
+    for pair in compare(texts, REFERENCES, bleu, scores)["pairs"]:
+        first, second = pair["systems"]
+        p = p_value(scores[second] - scores[first], resampled[second] - resampled[first])
+        assert p == pytest.approx(pair["p"], abs=2e-3)
