@@ -35,9 +35,10 @@ from fairseq.sequence_generator import EnsembleModel
 from bpe_dropout import InputError, MostProbable
 from bpe_dropout.data.folder import DataFolder
 from bpe_dropout.errors import check_dropout, check_number
-from bpe_dropout.methods import Found, method_of
+from bpe_dropout.methods import METHODS, ROLES, Found, method_of
 from bpe_dropout.methods.bpe import Bpe
 
+from .methods import file_options
 from .task import ResegmentingTask
 
 Combine = Literal["score", "average"]
@@ -262,7 +263,9 @@ class Translator:
     @property
     def files(self) -> list[str | Path]:
         """What it reads."""
-        return [*utils.split_paths(self.config.common_eval.path), *self.bpe.folder.path.iterdir()]
+        named = [self.bpe.cfg[option] for option in file_options() & self.bpe.cfg.keys()]
+        models = utils.split_paths(self.config.common_eval.path)
+        return [*models, *filter(None, named), *self.bpe.folder.path.iterdir()]
 
     @property
     def left_plain(self) -> set[str]:
@@ -287,7 +290,7 @@ def configure(arguments: Sequence[str]) -> Any:
     parser = options.get_interactive_generation_parser()
     given = list(arguments)
     if not any(one == "--bpe" or one.startswith("--bpe=") for one in given):
-        given += ["--bpe", bpe_of(options.parse_args_and_arch(parser, given, parse_known=True)[0])]
+        given += ["--bpe", bpe_of(*options.parse_args_and_arch(parser, given, parse_known=True))]
         parser = options.get_interactive_generation_parser()
     config = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, given))
     if not config.common_eval.path:
@@ -303,13 +306,15 @@ def configure(arguments: Sequence[str]) -> Any:
     return config
 
 
-def bpe_of(known: Any) -> str:
-    """The --bpe of a data folder, by the file that it has for the source language."""
-    try:
-        folder = DataFolder(utils.split_paths(known.data)[0], known.source_lang, known.target_lang)
-        return method_of(folder.path, folder.source).bpe
-    except InputError:  # codes may be named by options
-        return Bpe.bpe
+def bpe_of(known: Any, others: Sequence[str]) -> str:
+    """The --bpe that is not named: the one whose file is, or that of the data folder."""
+    for method in METHODS.values():
+        names = [f"--{method.option.format(role).replace('_', '-')}" for role in ROLES]
+        if any(one.split("=")[0] in names for one in others):
+            return method.bpe
+    source, target = (getattr(known, f"{side}_lang", None) for side in ("source", "target"))
+    folder = DataFolder(utils.split_paths(known.data)[0], source, target)
+    return method_of(folder.path, folder.source).bpe
 
 
 def trained_with(saved: Any) -> float:

@@ -2,8 +2,9 @@
 python -m scripts.compare RUN ... --results FILE ... --output FILE
 
 Every two systems of a group are compared, on 1000 resampled test sets. Writes for each pair the difference of BLEU, the
-probability that chance alone would have made it (p; 1 if the scores are equal), and whether that is below 0.05; and the
-best system with those that are not significantly worse, which is what the paper prints in bold.
+probability that chance alone would have made it (p, of one tail, as SacreBLEU has it; 1 if the scores are equal), and
+whether that is below 0.05; and the best system with those that are not significantly worse, which is what the paper
+prints in bold.
 """
 
 from __future__ import annotations

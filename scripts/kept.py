@@ -103,17 +103,18 @@ def keep_results(target: Target, configs: Path) -> None:
     """Copies what is not kept yet, or was made since; not what an earlier call has left here, of other settings, or
     before the kept one came from elsewhere."""
     of = records(target)
-    for made, kept in products(target).items():
+    for made, kept in products(target).items():  # results first, and then comparisons
         if not made.is_file():
             continue
-        is_older = kept.is_file() and made.stat().st_mtime_ns < kept.stat().st_mtime_ns
         if made in of:
             record, run = of[made]
             plan = plan_run(run, configs)
             if not is_current(read_json(made), plan, record, configs):
                 continue
-            is_older = is_older and is_current(read_kept(kept), plan, record, configs)
-        if is_older:
+            is_older = kept.is_file() and made.stat().st_mtime_ns < kept.stat().st_mtime_ns
+            if is_older and is_current(read_kept(kept), plan, record, configs):
+                continue
+        elif not compares_kept(read_json(made), kept.parent.parent):
             continue
         copies = {made: kept}
         if made.name == "result.json":
@@ -122,6 +123,12 @@ def keep_results(target: Target, configs: Path) -> None:
             if not copy.is_file() or not filecmp.cmp(source, copy, shallow=False):
                 with whole(copy) as part:
                     shutil.copyfile(source, part)
+
+
+def compares_kept(comparison: Any, folder: Path) -> bool:
+    """Whether a comparison is of the scores that the results of a folder have."""
+    kept = {run: read_kept(folder / f"{run}.json") or {} for run in comparison.get("bleu", {})}
+    return all(kept[run].get("bleu") == score for run, score in comparison.get("bleu", {}).items())
 
 
 def finished(target: Target, directory: Path, configs: Path) -> list[Path]:

@@ -48,7 +48,8 @@ def read_scores(text: str) -> Scores:
 
 
 def p_value(value: float, resampled: Scores) -> float:
-    """The probability that chance alone makes a number so far from 0, by paired bootstrap, in SacreBLEU's formula.
+    """How probable it is that chance alone makes a number so large in its direction (one tail), by paired bootstrap, in
+    SacreBLEU's formula: resampled sizes that are further above their mean than the number is from 0.
 
     >>> p_value(1.0, np.array([0.9, 1.1, 1.0])), p_value(0.1, np.array([-0.9, 0.1, 1.1])), p_value(0.0, np.zeros(9))
     (0.25, 0.75, 1.0)

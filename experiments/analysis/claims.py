@@ -223,10 +223,14 @@ def gains_of(claim: Claim, figures: Figures) -> list[float]:
 
 
 def sign_over_seeds(figures: Figures, statistic: Callable[[Callable[[Place], Scores]], Scores], level: float) -> int:
-    """The sign of a number that is made of several cells, if it is significant for each seed, and the seeds agree."""
+    """The sign of a number that is made of several cells, if it is significant for each seed that all of them have, and
+    the seeds agree."""
     signs = set()
     for seed in figures.seeds:
-        value, *resampled = statistic(partial(figures.resampled, seed=seed))
+        try:
+            value, *resampled = statistic(partial(figures.resampled, seed=seed))
+        except Missing:  # a row has seeds of its own
+            continue
         signs.add(int(np.sign(value)) if p_value(value, np.array(resampled)) < level else 0)
     return signs.pop() if len(signs) == 1 else 0
 
@@ -237,8 +241,7 @@ def gain(claim: Claim, row: int, scores: Callable[[Place], Scores]) -> Scores:
 
 
 def wider(claim: Claim, figures: Figures) -> int:
-    rows = [row for row, _ in together(claim, figures, 2)]
-    pairs = list(zip(rows[::2], rows[1::2], strict=True))
+    pairs = list(pairs_of_rows(claim, figures))
 
     def sign(before: int, after: int, level: float) -> int:
         return sign_over_seeds(figures, lambda scores: gain(claim, after, scores) - gain(claim, before, scores), level)
@@ -248,9 +251,18 @@ def wider(claim: Claim, figures: Figures) -> int:
     return -1 if any(sign(*pair, LEVEL / len(pairs)) < 0 for pair in pairs) else 0
 
 
+def pairs_of_rows(claim: Claim, figures: Figures) -> dict[tuple[int, int], tuple[float, float]]:
+    """Two rows each, the first with the second, the third with the fourth ..., and their gains; whole pairs alone."""
+    gains = {row: first - second for row, (first, second) in together(claim, figures, 2)}
+    pairs = {(row, row + 1): (gains[row], gains[row + 1]) for row in gains if row % 2 == 0 and row + 1 in gains}
+    if not pairs:
+        raise Missing
+    return pairs
+
+
 def describe_wider(claim: Claim, figures: Figures, decimals: int) -> str:
-    gains = gains_of(claim, figures)
-    return f"{span(gains[::2], decimals)}, then {span(gains[1::2], decimals)}"
+    before, after = zip(*pairs_of_rows(claim, figures).values(), strict=True)
+    return f"{span(before, decimals)}, then {span(after, decimals)}"
 
 
 def distances(claim: Claim, figures: Figures) -> tuple[float, float]:

@@ -33,15 +33,15 @@ many segmentations of a word, and translates with plain BPE. Its claims are trie
 by one rule for all systems. `make study` runs it again, on a CPU; only the Japanese text has to be put in place."""
 
 RULE = """
-A difference of BLEU, or between two such differences, counts as found if it is significant for each seed (paired
-bootstrap, p < 0.05) and the seeds agree in its sign; one row of several speaks against a claim if its p is below 0.05
-divided by their number. Other numbers of trained models are compared by a sign test over all rows and seeds. Where a
-claim has a limit (a quarter, 1.1 times), each seed must keep it, and there is no test. Numbers of a text alone are
-exact. A claim is undecided where neither it nor its opposite is found, or
-runs are missing. A bootstrap knows the noise of the test set, not that of training: verdicts that rest on one seed say
-so. Numbers are differences of BLEU, if a claim says nothing else, over the rows of its table: of the paper's large
-models on its corpora, and of the study's small ones on a small text. So signs can be compared, and sizes cannot; how
-much longer a text becomes depends on the text and on the number of pieces."""
+A difference of BLEU, or between two such differences, counts as found if it is significant for each seed (SacreBLEU's
+paired bootstrap, p < 0.05, of one tail) and the seeds agree in its sign; one row of several speaks against a claim if
+its p is below 0.05 divided by their number. Other numbers of trained models are compared by a sign test over all rows
+and seeds. Where a claim has a limit (a quarter, 1.1 times), each seed must keep it, and there is no test. Numbers of a
+text alone are exact. A claim is undecided where neither it nor its opposite is found, or runs are missing. A bootstrap
+knows the noise of the test set, not that of training: verdicts that rest on one seed say so. Numbers are differences of
+BLEU, if a claim says nothing else, over the rows of its table: of the paper's large models on its corpora, and of the
+study's small ones on a small text. So signs can be compared, and sizes cannot; how much longer a text becomes depends
+on the text and on the number of pieces."""
 
 QUESTIONS = """
 Asked by the study, and not said by the paper, or not in these words; answered by the same rule."""

@@ -141,11 +141,13 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Report
     for title_of_group, runs in shown:
         found = [results.get(run.name, "several") for run in runs]
         there = [one for one in found if one is not None]
+        missing = [f"make several.{run.name}" for run, one in zip(runs, found, strict=True) if one is None]
         for testset in TESTSETS if there else ():
-            seeds = f" ({len(there)} of {len(found)} seeds)" if len(there) < len(found) else ""
+            seeds = f" ({len(there)} of {len(found)} seeds)" if missing else ""
             title = f"{system_title(runs[0], configs)}, {read_testset(testset, configs).title}{seeds}"
             rows.append(Row([Cell(title), *cells_of([one[testset] for one in there])], title_of_group))
-        if len(there) < len(found):
+            rows[-1].cells[1].commands = missing
+        if missing:
             part.fill = f"make fill-{item.name}" + (f' RUNS="{" ".join(own)}"' if own else "")
     if rows:
         read = [(run.name, "several") for _, runs in shown for run in runs]

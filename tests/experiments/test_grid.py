@@ -482,10 +482,9 @@ class Plain:
         return self.is_tested
 
     def resampled(self, cell, seed):
-        """The BLEU of a cell hardly changes, if differences are significant, and else by as much as there is of it."""
-        noise = np.random.default_rng(zlib.crc32(repr(cell).encode())).normal(size=1000) * (
-            0.001 if self.p < 0.05 else 10
-        )
+        """All cells change together, and much; by themselves they hardly do, if differences are significant."""
+        together, alone = np.random.default_rng(seed), np.random.default_rng(zlib.crc32(repr(cell).encode()))
+        noise = 10 * together.normal(size=1000) + alone.normal(size=1000) * (0.001 if self.p < 0.05 else 10)
         return np.concatenate([[self.grids[seed][cell]], self.grids[seed][cell] + noise])
 
     def differences(self, first, second):
@@ -576,15 +575,61 @@ def test_differences_between_differences(name, of):
     assert check(claim("slower", ["a"], at=1.4), Plain(GRID)).text == "reproduced", "a limit needs no test"
 
 
+def test_distances_have_no_sign():
+    """The vocabulary matters in both rows, for one size in one direction, for the other in the other."""
+    crossed = {(0, "a"): 3.0, (0, "b"): 1.0, (1, "a"): 1.0, (1, "b"): 3.0}
+    assert check(claim("narrower", list("aaab")), Plain(crossed)).text == "reproduced"
+    assert check(claim("narrower", list("abaa")), Plain(crossed)).text == "not reproduced"
+
+
+@pytest.mark.parametrize(("further", "verdict"), [(9, "not reproduced"), (29, "undecided")])
+def test_one_pair_of_rows_against_a_claim_of_two_must_be_surer(further, verdict):
+    """p is 0.01 or 0.03 where the gain becomes smaller; in the other pair it becomes larger."""
+    grid = {(0, "a"): 2.0, (1, "a"): 1.0, (2, "a"): 1.0, (3, "a"): 2.0} | {(row, "b"): 0.0 for row in range(4)}
+    figures = Plain(grid, places=[None] * 4, groups=[""] * 4)
+    figures.resampled = lambda cell, seed: np.array(
+        [grid[cell]] * (1001 - further) + [grid[cell] - 4 * (cell == (1, "a"))] * further
+    )
+    assert check(claim("wider", ["a", "b"]), figures).text == verdict
+
+
+def test_pairs_of_rows_stay_together_where_some_are_missing(results):
+    for seed, direction in itertools.product((1, 2, 3), ("en-de", "de-en")):
+        for method, testset, bleu in (
+            ("bpe", "test", 20.0), ("bpe-dropout", "test", 21.0),
+            ("bpe", "misspelled", 10.0), ("bpe-dropout", "misspelled", 15.0),
+        ):  # fmt: skip
+            if (direction, method, testset) != ("en-de", "bpe-dropout", "misspelled"):
+                results.add(f"multi30k.{direction}.5k.{method}.small.seed{seed}", testset, bleu=bleu)
+    found = {one.name: one for one in show("study-misspelled", results).findings}
+    assert found["wider"].numbers == "+1.00, then +5.00"
+
+
+def test_a_row_that_has_seeds_of_its_own():
+    """Those that all cells have count."""
+    figures = Plain(GRID, GRID)
+    whole = figures.resampled
+
+    def resampled(cell, seed):
+        if seed == 1 and cell == (0, "a"):
+            raise Missing
+        return whole(cell, seed)
+
+    figures.resampled = resampled
+    assert check(claim("shrinks", ["a", "b"]), figures).text == "reproduced"
+
+
 def test_a_gain_that_is_larger_on_misspelled_input(results):
     """Of results as they are scored: with their BLEU on resampled test sets."""
     plan = plan_run(Run.parse("multi30k.en-de.5k.bpe.small.seed1"))
-    references = [f"the {word} house is number {number} of {number % 7}" for number, word in enumerate(["old"] * 200)]
-    every = {name: [line.replace("house", "hose") if number % every == 0 else line
-                    for number, line in enumerate(references)]
-             for name, every in (("good", 50), ("fair", 5), ("bad", 2))}  # fmt: skip
-    found = {name: score(plan, lines, references)["bleu"] for name, lines in every.items()}
-    resampled = {name: write_scores(resample(bleu_of(plan), lines, references)) for name, lines in every.items()}
+    references = [f"the old house is number {number} of {number % 7} in a street" for number in range(200)]
+    # Half of the lines are wrong in all of them, so that only paired tests find the small differences.
+    lines_of = {
+        name: ["a horse" if number % 2 or number < wrong else line for number, line in enumerate(references)]
+        for name, wrong in (("good", 4), ("fair", 24), ("bad", 60))
+    }
+    found = {name: score(plan, lines, references)["bleu"] for name, lines in lines_of.items()}
+    resampled = {name: write_scores(resample(bleu_of(plan), lines, references)) for name, lines in lines_of.items()}
     directions = ("en-de", "de-en", "en-fr", "fr-en")
     for worse, verdict in (("bad", "reproduced"), ("good", "not reproduced"), ("fair", "undecided")):
         for direction, seed in itertools.product(directions, (1, 2, 3)):

@@ -52,6 +52,7 @@ def test_the_table_has_what_was_measured(results):
         ("En-De", "BPE-dropout, original (2 of 3 seeds)"),
         ("En-De", "BPE-dropout, misspelled (2 of 3 seeds)"),
     ]
+    assert table.rows[0].cells[1].commands == [f"make several.{RUN.format(2)}"]
     first, *_, last = table.rows[0].cells[1:]
     assert first.plain == "30.50 (chrF 50.50)"
     assert last.plain == "34.50 (chrF 50.50, 5.0 times as long)"

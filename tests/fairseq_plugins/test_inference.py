@@ -1,6 +1,7 @@
 """A trained model at work: generate, interactive, validate, Python; plain segmentation, raw text in and out, folders
 that have moved."""
 
+import argparse
 import json
 import re
 import shutil
@@ -223,7 +224,9 @@ def test_a_line_that_is_too_long(model):
     given = ["-m", "fairseq_plugins", "translate", "MOVED", *TRANSLATE[len(OURS) + 1 :]]
     checkpoint = given[given.index("--path") + 1]
     whole = (model / checkpoint).read_bytes()
-    refused, skipped, alone, over = run_both(
+    shutil.copy(model / "MOVED" / "codes.en", model / "my.codes")
+    codes = (model / "my.codes").read_bytes()
+    refused, skipped, alone, over, over_codes = run_both(
         ("python", *given, {"cwd": model, "stdin": lines, "check": False}),
         (
             "python",
@@ -235,6 +238,15 @@ def test_a_line_that_is_too_long(model):
         ),
         ("python", *given, "--segmentations", 2, {"cwd": model, "stdin": f"{RAW[0]}\n{RAW[1]}\n"}),
         ("python", *given, "-o", checkpoint, {"cwd": model, "stdin": lines, "check": False}),
+        (
+            "python",
+            *given,
+            "--bpe-dropout-src-codes",
+            "my.codes",
+            "-o",
+            "my.codes",
+            {"cwd": model, "stdin": lines, "check": False},
+        ),
     )
     assert re.fullmatch(
         r"error: line 2 has \d+ pieces, and the model reads 1023 at most: split it into sentences; or give "
@@ -245,6 +257,21 @@ def test_a_line_that_is_too_long(model):
     assert skipped.out.splitlines() == [first, "", second]
     assert over.sentence == f"error: {checkpoint} is read by this command, and would be lost: name another output"
     assert (model / checkpoint).read_bytes() == whole
+    assert over_codes.sentence == "error: my.codes is read by this command, and would be lost: name another output"
+    assert (model / "my.codes").read_bytes() == codes
+
+
+def test_which_bpe_is_meant(model, tmp_path):
+    """By the files that are named, or those of the folder; which must not be of two methods."""
+    from fairseq_plugins.translation import bpe_of
+
+    known = argparse.Namespace(data=str(model / "MOVED"))
+    assert bpe_of(known, []) == bpe_of(known, ["--bpe-dropout-src-codes", "x"]) == "bpe_dropout"
+    assert bpe_of(known, ["--unigram-src-model=x"]) == "unigram_regularization"
+    shutil.copytree(model / "MOVED", tmp_path / "both")
+    (tmp_path / "both" / "unigram.en.model").touch()
+    with pytest.raises(InputError, match=r"has both codes\.en and unigram\.en\.model: a folder is for one of them"):
+        bpe_of(argparse.Namespace(data=str(tmp_path / "both"), source_lang="en", target_lang="xx"), [])
 
 
 def test_the_best_score_over_segmentations(several):

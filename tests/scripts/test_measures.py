@@ -226,3 +226,32 @@ def test_results_are_kept_as_they_come(tmp_path, capfd):
         assert run_quietly([sys.executable, "-c", script], lock.fileno(), lambda: kept.append("kept")) == 0
     assert kept == ["kept"] * 2
     assert capfd.readouterr().out == "1 of 3 steps (33%) done\n2 of 3 steps (67%) done\n"
+
+
+def test_a_comparison_is_kept_if_it_is_of_the_results_that_are_kept(tmp_path, monkeypatch):
+    """However old it is."""
+    monkeypatch.chdir(tmp_path)
+    target = resolve("fill-table-main", ["demo.en-fr.bpe.small.seed1", RUN], CONFIGS, 1)
+    of, made_to_kept = records(target), products(target)
+    (comparison,) = set(made_to_kept) - set(of)
+    scores = {}
+    for made, (testset, run) in of.items():
+        plan = plan_run(run)
+        scores[run.name] = 20.0 + len(scores)
+        content = {"configuration": plan.settings(), "scoring": plan.scoring(testset), "bleu": scores[run.name]}
+        made.parent.mkdir(parents=True, exist_ok=True)
+        made.write_text(json.dumps(content))
+        made.with_name("test.txt").write_text("eine maus\n")
+    comparison.parent.mkdir(parents=True)
+    comparison.write_text(json.dumps({"bleu": scores, "pairs": []}))
+    kept = made_to_kept[comparison]
+    kept.parent.mkdir(parents=True)
+    kept.write_text(json.dumps({"bleu": {RUN: 1.0}, "pairs": []}))
+    os.utime(comparison, (0, 0))
+    keep_results(target, CONFIGS)
+    assert json.loads(kept.read_text())["bleu"] == scores
+    newer = made_to_kept[next(iter(of))]
+    newer.write_text(json.dumps({**json.loads(newer.read_text()), "bleu": 30.0}))
+    kept.unlink()
+    keep_results(target, CONFIGS)
+    assert not kept.exists(), "it is of another result than the kept one"

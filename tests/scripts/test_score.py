@@ -141,7 +141,8 @@ def test_resampled_scores_are_sacrebleus(name):
     """The same scores of the same draws, so that the p of two systems is SacreBLEU's."""
     bleu = bleu_of(plan(name))
     fair = [line.replace("cat", "rat") if number % 5 == 0 else line for number, line in enumerate(REFERENCES)]
-    texts = {"good": GOOD, "fair": fair, "empty": ["", *GOOD[1:]]}
+    other = [line.replace("dog", "hog") if number % 5 == 1 < number else line for number, line in enumerate(REFERENCES)]
+    texts = {"good": GOOD, "fair": fair, "nearly as fair": other, "empty": ["", *GOOD[1:]]}
     scores = {one: score(plan(name), lines, REFERENCES)["bleu"] for one, lines in texts.items()}
     resampled = {one: resample(bleu, lines, REFERENCES) for one, lines in texts.items()}
     for one, lines in texts.items():
