@@ -309,8 +309,7 @@ def configure(arguments: Sequence[str]) -> Any:
 def bpe_of(known: Any, others: Sequence[str]) -> str:
     """The --bpe that is not named: the one whose file is, or that of the data folder."""
     for method in METHODS.values():
-        names = [f"--{method.option.format(role).replace('_', '-')}" for role in ROLES]
-        if any(one.split("=")[0] in names for one in others):
+        if {method.flag_of(role) for role in ROLES} & {one.split("=")[0] for one in others}:
             return method.bpe
     source, target = (getattr(known, f"{side}_lang", None) for side in ("source", "target"))
     folder = DataFolder(utils.split_paths(known.data)[0], source, target)

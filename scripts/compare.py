@@ -19,11 +19,11 @@ from sacrebleu.significance import PairedTest
 from bpe_dropout import InputError
 
 from .kept import translations_of
+from .resampling import SAMPLES
 from .runs import Run, plan_run
 from .score import bleu_of, read_both
 from .stage import Stage, read_json, testset_of, write_json
 
-SAMPLES = 1000
 LEVEL = 0.05
 EQUAL = 1e-9  # a difference of scores that is none
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from bpe_dropout.files import whole
 
-from .measures import MEASURES
+from .measures import MEASURES, is_of_model
 from .runs import AT_THE_LIMIT, Group, Plan, Run, Target, plan_run
 from .stage import read_json
 from .testsets import TEST, place
@@ -94,11 +94,6 @@ def is_current(content: Any, plan: Plan, record: str, configs: Path) -> bool:
     return bool(json.loads(json.dumps([now, scoring])) == [then, content.get("scoring")])
 
 
-def is_of_model(record: str) -> bool:
-    """Whether it is a measurement of a model: then it is only worth something if the model's result is."""
-    return record in MEASURES and MEASURES[record].model
-
-
 def keep_results(target: Target, configs: Path) -> None:
     """Copies what is not kept yet, or was made since; not what an earlier call has left here, of other settings, or
     before the kept one came from elsewhere."""
@@ -147,6 +142,7 @@ def finished(target: Target, directory: Path, configs: Path) -> list[Path]:
     @cache
     def is_there(made: Path) -> bool:
         record, run = of[made]
+        # What was measured of a model is worth as much as the model's result.
         result = read_kept(directory / kept_result_of(run)) if is_of_model(record) else None
         return is_current(read(made), plans[run], record, configs) and (
             result is None or is_current(result, plans[run], TEST, configs)

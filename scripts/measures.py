@@ -43,6 +43,16 @@ MEASURES = {
 }
 
 
+def is_of_model(record: str) -> bool:
+    """Whether a record, of a test set or of a measurement, is a measurement of a model."""
+    return record in MEASURES and MEASURES[record].model
+
+
+def is_of_text(record: str) -> bool:
+    """Whether it is a measurement of a text alone: no training is in it."""
+    return record in MEASURES and not MEASURES[record].model
+
+
 def check_measure(name: str, plan: Plan) -> None:
     if not MEASURES[name].takes(plan):
         raise InputError(f"{name} is measured of {MEASURES[name].of}, and {plan.run.name} is none")

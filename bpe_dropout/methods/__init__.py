@@ -27,8 +27,8 @@ from ..errors import InputError
 from ..progress import Progress
 
 ROLES = ("src", "tgt")  # the two ends of a translation, as options name them
-Found = list[tuple[list[str], float]]  # segmentations of a line, with their probabilities, the most probable first
 ROLE_NAMES = {"src": "source", "tgt": "target"}
+Found = list[tuple[list[str], float]]  # segmentations of a line, with their probabilities, the most probable first
 
 
 class LineSegmenter(Protocol):
@@ -102,10 +102,14 @@ class Method(ABC):
     def file_of(self, folder: Path, language: str) -> Path:
         return folder / self.file.format(language)
 
+    def flag_of(self, role: str) -> str:
+        """Its option on a command line."""
+        return f"--{self.option.format(role).replace('_', '-')}"
+
     def missing(self, path: Path, role: str) -> InputError:
         return InputError(
             f"there is no {path}: the {self.learned} of the {ROLE_NAMES[role]} side. Put the file "
-            f"there, or name it with --{self.option.format(role).replace('_', '-')}"
+            f"there, or name it with {self.flag_of(role)}"
         )
 
 

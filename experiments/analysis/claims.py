@@ -42,7 +42,6 @@ REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced",
 ANSWERS = {REPRODUCED: "yes", NOT_REPRODUCED: "no"}  # to questions of our own
 ONE_SEED = "one seed"
 
-Numbers = dict[tuple[int, str], float]
 Place = tuple[int, str]  # of a cell: its row and its column
 
 
@@ -75,13 +74,13 @@ class Figures(Protocol):
     def of_seed(self, seed: int) -> Figures:
         """The same with the numbers of one seed."""
 
-    def sign(self, first: tuple[int, str], second: tuple[int, str], level: float = LEVEL) -> int:
+    def sign(self, first: Place, second: Place, level: float = LEVEL) -> int:
         """1 if the first of two cells is found to be higher than the second, -1 if lower, 0 if neither."""
 
     def resampled(self, cell: Place, seed: int) -> Scores:
         """The BLEU of a cell, and then that on each of the resampled test sets."""
 
-    def differences(self, first: tuple[int, str], second: tuple[int, str]) -> list[float]:
+    def differences(self, first: Place, second: Place) -> list[float]:
         """How far the first of two cells is above the second, for each seed."""
 
     def fewest_seeds(self, claim: Claim) -> int:
@@ -218,8 +217,9 @@ def describe_peak(claim: Claim, figures: Figures, decimals: int) -> str:
 # Differences between differences.
 
 
-def gains_of(claim: Claim, figures: Figures) -> list[float]:
-    return [first - second for _, (first, second) in together(claim, figures, 2)]
+def gains_of(claim: Claim, figures: Figures) -> dict[int, float]:
+    """How far the first column is above the second, by row."""
+    return {row: first - second for row, (first, second) in together(claim, figures, 2)}
 
 
 def sign_over_seeds(figures: Figures, statistic: Callable[[Callable[[Place], Scores]], Scores], level: float) -> int:
@@ -253,7 +253,7 @@ def wider(claim: Claim, figures: Figures) -> int:
 
 def pairs_of_rows(claim: Claim, figures: Figures) -> dict[tuple[int, int], tuple[float, float]]:
     """Two rows each, the first with the second, the third with the fourth ..., and their gains; whole pairs alone."""
-    gains = {row: first - second for row, (first, second) in together(claim, figures, 2)}
+    gains = gains_of(claim, figures)
     pairs = {(row, row + 1): (gains[row], gains[row + 1]) for row in gains if row % 2 == 0 and row + 1 in gains}
     if not pairs:
         raise Missing
@@ -301,7 +301,7 @@ def shrinks(claim: Claim, figures: Figures) -> int:
 
 
 def describe_shrinks(claim: Claim, figures: Figures, decimals: int) -> str:
-    gains = gains_of(claim, figures)
+    gains = list(gains_of(claim, figures).values())
     return f"{gains[0]:+.{decimals}f}, then {gains[-1]:+.{decimals}f}"
 
 

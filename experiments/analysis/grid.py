@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from scripts.compare import LEVEL
-from scripts.measures import MEASURES
+from scripts.measures import MEASURES, is_of_text
 from scripts.paper import Agreement, Claim, Item
 from scripts.resampling import Scores
 from scripts.runs import AT_THE_LIMIT, Run, plan_run
@@ -70,7 +70,7 @@ class Entry:
     @property
     def is_exact(self) -> bool:
         """Whether it is of a text alone: no training is in it."""
-        return is_exact(self.record)
+        return is_of_text(self.record)
 
     @property
     def by_seed(self) -> dict[int, tuple[str, float]]:
@@ -107,10 +107,6 @@ class Grid:
         return not self.is_filled and all(entry.paper is None for entry in self.entries)
 
 
-def is_exact(record: str) -> bool:
-    return record in MEASURES and not MEASURES[record].model
-
-
 def build(item: Item, results: Results, configs: Path, own: list[str]) -> ReportPart:
     """The part of the report; with runs of one's own, of these alone."""
     part = ReportPart(item.name, item.title, item.section, item.text.strip(), is_study=item.is_study)
@@ -126,7 +122,7 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Report
         add_grid(part, item, grid, results)
     if any(None in entry.values for entry in grid.entries):
         part.fill = f"make fill-{item.name}"
-    if item.measure and not MEASURES[item.measure].model:
+    if is_of_text(item.measure):
         part.needs = "its corpora"
     return part
 
@@ -443,7 +439,7 @@ def at_the_limit(shown: list[tuple[str, str]], results: Results) -> list[str]:
     cut = [
         run
         for run, record in shown
-        if not is_exact(record)
+        if not is_of_text(record)
         and results.get(run, record)
         and (results.get(run) or {}).get("training", {}).get("stopped") == AT_THE_LIMIT
     ]

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bpe_dropout import InputError
-from scripts.kept import is_current, is_of_model
+from scripts.kept import is_current
+from scripts.measures import is_of_model
 from scripts.resampling import Scores, read_scores
 from scripts.runs import Run, plan_run
 from scripts.stage import read_json
