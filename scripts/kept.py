@@ -94,6 +94,13 @@ def is_current(content: Any, plan: Plan, record: str, configs: Path) -> bool:
     return bool(json.loads(json.dumps([now, scoring])) == [then, content.get("scoring")])
 
 
+def counts(content: Any, result: Any, plan: Plan, record: str, configs: Path) -> bool:
+    """Whether a record of a run is one of the settings that the run has now. What was measured of a model is worth as
+    much as the model's own `result`, if there is one."""
+    is_worth_it = result is None or not is_of_model(record) or is_current(result, plan, TEST, configs)
+    return is_worth_it and is_current(content, plan, record, configs)
+
+
 def keep_results(target: Target, configs: Path) -> None:
     """Copies what is not kept yet, or was made since; not what an earlier call has left here, of other settings, or
     before the kept one came from elsewhere."""
@@ -142,11 +149,7 @@ def finished(target: Target, directory: Path, configs: Path) -> list[Path]:
     @cache
     def is_there(made: Path) -> bool:
         record, run = of[made]
-        # What was measured of a model is worth as much as the model's result.
-        result = read_kept(directory / kept_result_of(run)) if is_of_model(record) else None
-        return is_current(read(made), plans[run], record, configs) and (
-            result is None or is_current(result, plans[run], TEST, configs)
-        )
+        return counts(read(made), read_kept(directory / kept_result_of(run)), plans[run], record, configs)
 
     found = [made for made in of if is_there(made)]
     for group in target.groups:

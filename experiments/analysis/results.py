@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_dropout import InputError
-from scripts.kept import is_current
-from scripts.measures import is_of_model
+from scripts.kept import counts
 from scripts.resampling import Scores, read_scores
 from scripts.runs import Run, plan_run
 from scripts.stage import read_json
@@ -37,10 +36,8 @@ class Results:
         if found is not None and (not isinstance(found, dict) or found.get("run") != run):
             raise InputError(f"{path} is not the record of {run}: remove it, or give it its own name")
         if found is not None and self.configs is not None and path not in self._current:
-            current = is_current(found, plan_run(Run.parse(run), self.configs), record, self.configs)
-            if current and is_of_model(record) and self._path(run, TEST).is_file():
-                current = self.get(run) is not None
-            self._current[path] = current
+            result, plan = self._content(self._path(run, TEST)), plan_run(Run.parse(run), self.configs)
+            self._current[path] = counts(found, result, plan, record, self.configs)
         return found if self._current.get(path, True) else None
 
     @property
