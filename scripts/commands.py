@@ -1,7 +1,8 @@
 """Runs a long command: its output goes to a log, the log is watched, and nothing outlives the process that started it.
 
 A command that fails ends in an error with the end of its log. A second start of what still runs is refused: the
-command holds a lock for as long as it lives, even if the process that started it was killed.
+command holds a lock for as long as it lives, even if the process that started it was killed. One that is about to end,
+since its call was killed, is waited for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from bpe_dropout import InputError
 
 _POLL = 0.2
 TAIL = 15
+ENDING = 60.0  # seconds in which a stage notices that the call which it was part of was killed, and ends
 
 
 def run_logged(
@@ -39,9 +41,7 @@ def run_logged(
     or to `output`. Locks to `keep` are held for as long as the command lives.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    held = log.with_suffix(".lock")
-    busy = f"this is being done already, by another process, which holds {held}"
-    with locked(held, busy) as lock, log.open("ab") as out, log.open("rb") as seen:
+    with held(log) as lock, log.open("ab") as out, log.open("rb") as seen:
         seen.seek(0, os.SEEK_END)
         if ends_in_a_line(log):  # of a process that was killed
             out.write(b"\n")
@@ -65,6 +65,14 @@ def run_logged(
     if not enough and process.returncode != 0:
         raise InputError(f"{command[0]} failed with {process.returncode}. The end of {log}:\n{end_of(log)}")
     return enough
+
+
+@contextlib.contextmanager
+def held(log: Path) -> Iterator[int]:
+    """The lock of what is done with a log. Nobody else writes to it then."""
+    path = log.with_suffix(".lock")
+    with locked(path, f"this is being done already, by another process, which holds {path}", ENDING) as lock:
+        yield lock
 
 
 def ends_in_a_line(log: Path) -> bool:
@@ -110,13 +118,19 @@ def die_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, busy: str) -> Iterator[int]:
-    """A lock that a kill does not leave behind; what to say where another process holds it."""
+def locked(path: Path, busy: str, seconds: float = 0.0) -> Iterator[int]:
+    """A lock that a kill does not leave behind; what to say where another process holds it for longer than so many
+    seconds."""
+    deadline = time.monotonic() + seconds
     with path.open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(busy) from None
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise InputError(busy) from None
+                time.sleep(_POLL)
         yield file.fileno()
 
 

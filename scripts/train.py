@@ -29,7 +29,7 @@ from bpe_dropout.files import whole
 from bpe_dropout.methods import METHODS
 
 from .arguments import launch, train_arguments, without_place
-from .commands import exit_on_signals, run_logged
+from .commands import exit_on_signals, held, run_logged
 from .devices import Devices, environment_of, find_devices, name_devices, ranks_of
 from .download import checksum
 from .finished import restore_training
@@ -58,8 +58,9 @@ def train(plan: Plan, folder: Path, output: Path, devices: Devices, locks: Seque
     log, model = output / "train.log", plan.model
     history, report = History(), Reporter()
     if log.exists():  # of earlier calls
-        for line in read_log(log):
-            history.read(line)
+        with held(log):  # the last one has ended
+            for line in read_log(log):
+                history.read(line)
 
     def end() -> int | None:
         """After how many updates the training is at its end, if it is, and its last checkpoint is written."""

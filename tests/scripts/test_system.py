@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ import torch
 from sacrebleu.metrics import CHRF
 
 from scripts.corpora import ROOT
+from scripts.reproduce import resolve, snakemake
 from scripts.runs import Run, plan_run
 from tests.scripts.random_kills import compare, kill_at_random
 from tests.scripts.tiny import HELD, HERE, METHODS, RUNS, TRAIN, Work, own_corpus
@@ -389,6 +391,28 @@ def test_several_seeds(work):
         assert f"mine.en-de.unigram.tiny.seed{seed}: " in plan
     assert re.search(r"train\s+[456]\n", plan)
     assert re.search(r"compare\s+[23]\n", plan)
+
+
+TIMERS = """
+import sys, threading
+from snakemake.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    assert not end.code
+print([one for one in threading.enumerate() if isinstance(one, threading.Timer)])
+"""
+
+
+def test_snakemake_does_not_look_for_jobs_all_the_time(work, finished):
+    """It would, once a second and more often with each step that ends: half of a core, at the end of the study."""
+    target = resolve(f"datasets.{RUNS[1]}", [], work.configs, seed=1)
+    options = Namespace(command="run", profile="local", configs=work.configs, directory=work.made)
+    command = snakemake(target, options, ["--force"])
+    arguments = command[command.index("snakemake") + 1 :]
+    done = subprocess.run([sys.executable, "-c", TIMERS, *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert "1 of 1 steps" in done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
 def test_a_number_that_is_none(work):

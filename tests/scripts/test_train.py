@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ import torch
 from bpe_dropout import InputError
 from bpe_dropout.files import whole
 from scripts.arguments import launch, train_arguments
-from scripts.commands import run_logged
+from scripts.commands import held, run_logged
 from scripts.corpora import ROOT
 from scripts.devices import Devices, environment_of, find_devices, ranks_of, shape_batch
 from scripts.history import History, best_of, converged, over_windows
@@ -263,8 +264,9 @@ run_logged([sys.executable, "-c", CHILD], Path(sys.argv[2]))
 """
 
 
-def test_a_command_does_not_outlive_who_started_it(tmp_path):
+def test_a_command_does_not_outlive_who_started_it(tmp_path, monkeypatch):
     """Even one that was killed outright; and nobody starts it a second time while it runs."""
+    monkeypatch.setattr("scripts.commands.ENDING", 0.5)
     log = tmp_path / "x.log"
     starter = subprocess.Popen([sys.executable, "-c", STARTER, str(ROOT), str(log)])
     deadline = time.monotonic() + 60
@@ -284,6 +286,20 @@ def test_a_command_does_not_outlive_who_started_it(tmp_path):
         time.sleep(0.05)
     run_logged(["true"], log)
     assert os.path.getsize(log)
+
+
+def test_what_is_about_to_end_is_waited_for(tmp_path):
+    """A stage of a call that was killed, which has not noticed yet; what it still writes is read."""
+    log = tmp_path / "x.log"
+    ending = "import time; print('begins', flush=True); time.sleep(1.5); print('last line', flush=True)"
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(run_logged, [sys.executable, "-c", ending], log)
+        while not (log.exists() and "begins" in log.read_text()):
+            time.sleep(0.05)
+        with held(log):
+            assert log.read_text().endswith("last line\n")
+        assert first.result() is False
+    run_logged(["true"], log)
 
 
 def test_the_last_checkpoint_gets_its_number(tmp_path):
