@@ -591,5 +591,5 @@ def draw_lines(item: Item, grid: Grid) -> Any:
         axes.set_xticks(places, [line.title for line in grid.lines])
         axes.minorticks_off()
     axes.set_ylim(bottom=0 if item.axis == "p" else None)
-    axes.legend()
+    figure.legend(loc="outside upper center", ncols=4)  # above the curves, which may be anywhere
     return figure
