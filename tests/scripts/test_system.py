@@ -411,7 +411,7 @@ def test_snakemake_does_not_look_for_jobs_all_the_time(work, finished):
     command = snakemake(target, options, ["--force"])
     arguments = command[command.index("snakemake") + 1 :]
     done = subprocess.run([sys.executable, "-c", TIMERS, *arguments], cwd=ROOT, capture_output=True, text=True)
-    assert "1 of 1 steps" in done.stdout + done.stderr
+    assert "steps (100%) done" in done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
