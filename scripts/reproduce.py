@@ -152,11 +152,12 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
 
 
 def runs_left(target: Target, done: Collection[Path]) -> list[Run]:
-    """The runs of which something is still to be made: those that have no result yet, then those that only lack a
-    measurement, for which a model that was trained on another machine is trained again."""
-    waiting = {run for path, (_, run) in records(target).items() if path not in done}
+    """The runs of which something is still to be made: those that lack a result, on any test set, then those that only
+    lack a measurement, for which a model that was trained on another machine is trained again."""
+    lacking = [(record, run) for path, (record, run) in records(target).items() if path not in done]
+    waiting, unscored = {run for _, run in lacking}, {run for record, run in lacking if record not in MEASURES}
     left = [run for run in target.runs_and_measured if run in waiting]
-    return sorted(left, key=lambda run: result_of(run) in done)
+    return sorted(left, key=lambda run: run not in unscored)
 
 
 def plans_of(target: Target, configs: Path) -> list[Plan]:

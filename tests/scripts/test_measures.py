@@ -20,10 +20,11 @@ from scripts.kept import (
     measured_of,
     products,
     records,
+    result_of,
     translations_of,
 )
 from scripts.measures import MEASURES
-from scripts.reproduce import goals, resolve, run_quietly, snakemake
+from scripts.reproduce import goals, resolve, run_quietly, runs_left, snakemake
 from scripts.runs import AT_THE_LIMIT, Run, plan_run
 
 RUN = "demo.en-fr.bpe-dropout.small.seed1"
@@ -95,6 +96,18 @@ def test_what_is_asked_for_by_name_is_measured_again(monkeypatch):
     command = snakemake(target, options(), [])
     assert command[command.index("--forcerun") + 1] == goals(target)[0]
     assert "--forcerun" not in snakemake(resolve(f"lengths.{RUN}", [], CONFIGS, 1), options(), [])
+
+
+def test_what_lacks_only_a_measurement_is_trained_last():
+    """A model that was trained on another machine, and is trained again. A result on another test set is no less a
+    result."""
+    target = resolve("study", [], CONFIGS, 1)
+    first, second, third, *_ = target.runs
+    lacking = {measured_of("several", first), result_of(second, "misspelled")}
+    done = [path for path, (_, run) in records(target).items() if run in (first, second) and path not in lacking]
+    left = runs_left(target, done)
+    assert left[:2] == [second, third]
+    assert left.index(first) > max(map(left.index, target.runs[2:]))
 
 
 def test_results_are_kept(tmp_path, monkeypatch):
