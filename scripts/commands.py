@@ -67,12 +67,10 @@ def run_logged(
     return enough
 
 
-@contextlib.contextmanager
-def held(log: Path) -> Iterator[int]:
+def held(log: Path) -> contextlib.AbstractContextManager[int]:
     """The lock of what is done with a log. Nobody else writes to it then."""
     path = log.with_suffix(".lock")
-    with locked(path, f"this is being done already, by another process, which holds {path}", ENDING) as lock:
-        yield lock
+    return locked(path, f"this is being done already, by another process, which holds {path}", ENDING)
 
 
 def ends_in_a_line(log: Path) -> bool:

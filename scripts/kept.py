@@ -143,20 +143,21 @@ def finished(target: Target, directory: Path, configs: Path) -> list[Path]:
     kept, of = products(target), records(target)
 
     @cache
-    def read(made: Path) -> dict[str, Any]:
-        return read_kept(directory / kept[made]) or {}
+    def read(path: Path) -> dict[str, Any] | None:
+        return read_kept(directory / path)
 
     @cache
     def is_there(made: Path) -> bool:
         record, run = of[made]
-        return counts(read(made), read_kept(directory / kept_result_of(run)), plans[run], record, configs)
+        return counts(read(kept[made]), read(kept_result_of(run)), plans[run], record, configs)
 
     found = [made for made in of if is_there(made)]
     for group in target.groups:
         results = {run.name: result_of(run, group.testset) for run in group.runs}
         if len(results) > 1 and all(map(is_there, results.values())):
-            scores = {name: read(result)["bleu"] for name, result in results.items()}
-            found += [comparison_of(group)] if read(comparison_of(group)).get("bleu") == scores else []
+            scores = {name: (read(kept[result]) or {})["bleu"] for name, result in results.items()}
+            comparison = read(kept[comparison_of(group)]) or {}
+            found += [comparison_of(group)] if comparison.get("bleu") == scores else []
     return [path for path in dict.fromkeys(found) if not (directory / path).exists()]
 
 

@@ -405,7 +405,7 @@ print([one for one in threading.enumerate() if isinstance(one, threading.Timer)]
 
 
 def test_snakemake_does_not_look_for_jobs_all_the_time(work, finished):
-    """It would, once a second and more often with each step that ends: half of a core, at the end of the study."""
+    """It would, once a second and more often with each step that ends: most of a core, at the end of the study."""
     target = resolve(f"datasets.{RUNS[1]}", [], work.configs, seed=1)
     options = Namespace(command="run", profile="local", configs=work.configs, directory=work.made)
     command = snakemake(target, options, ["--force"])
