@@ -19,6 +19,8 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 	@echo '  make demo         text to scores with BPE and BPE-dropout, in a quarter of an hour; the same for every target of the list'
 	@echo '  make study        tries what the paper claims on small models, on a CPU: days; it resumes'
+	@echo '  make table-main   one table or figure of the report, in the terminal, too: table-NAME, figure-NAME, study-NAME'
+	@echo '  make fill-table-main  runs what a table or figure needs and was not run yet: fill-NAME'
 	@echo '  for a target: GPUS=2 gives each run 2 GPUs (1, and as many runs at once as there are GPUs; 0: the CPU),'
 	@echo '                SEED="1 2 3" runs three seeds, KEEP_CHECKPOINTS=1 keeps checkpoints of finished runs,'
 	@echo '                PROFILE=slurm runs it on Slurm, where MAX_MINUTES=N limits a job'

@@ -16,13 +16,13 @@ Rule('rank:0..0.184327')
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from . import _core
+from .cores import count_cores
 from .errors import InputError
 from .merge_counts import count_merges
 from .rules import Dropout, Rule, read_dropout
@@ -138,7 +138,7 @@ class _Text:
         return self._length(self._segmenter._rates(p)) / self.plain_length
 
     def _length(self, p: _core.AnyDropout) -> float:
-        threads = os.cpu_count() or 1
+        threads = count_cores()
         lengths, exact = _core.expected_lengths(
             self._segmenter._merges, self._words, EXACT_WORDS, self._draws, p, STATES, threads
         )

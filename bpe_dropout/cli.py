@@ -1,4 +1,4 @@
-"""The command `bpe-dropout`.
+"""Learns merges, segments text with BPE and BPE-dropout, and makes data folders.
 
     bpe-dropout learn -s 4000 < train.tok.en > codes
     bpe-dropout apply -c codes < train.tok.en > train.bpe.en

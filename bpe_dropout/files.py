@@ -12,6 +12,7 @@ import glob
 import io
 import itertools
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -26,19 +27,10 @@ _numbers = itertools.count()
 
 @contextlib.contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
-    """A temporary path to write a file to; the file gets its own name when it is whole.
-
-    The path belongs to this call alone, so two processes that make the same file, on one machine or two, do not write
-    into each other's. Leftovers of killed processes of this machine are removed.
-    """
+    """A temporary path to write a file to; the file gets its own name when it is whole."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    host = socket.gethostname()
-    for left in path.parent.glob(glob.escape(f"{path.name}.{host}.") + "*.part"):
-        number = left.name.split(".")[-2].partition("-")[0]
-        if number.isdigit() and not is_running(int(number)):
-            left.unlink(missing_ok=True)
-    part = path.with_name(f"{path.name}.{host}.{os.getpid()}-{next(_numbers)}.part")
+    part = part_of(path)
     try:
         yield part
         os.replace(part, path)
@@ -49,6 +41,24 @@ def whole(path: str | Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):  # what could not be written, cannot always be removed
             part.unlink(missing_ok=True)
+
+
+def part_of(path: Path) -> Path:
+    """The temporary name of a file or folder that is being made.
+
+    It belongs to this call alone, so two processes that make the same, on one machine or two, do not write into each
+    other's. Leftovers of killed processes of this machine are removed.
+    """
+    host = socket.gethostname()
+    for left in path.parent.glob(glob.escape(f"{path.name}.{host}.") + "*.part"):
+        number = left.name.split(".")[-2].partition("-")[0]
+        if not number.isdigit() or is_running(int(number)):
+            continue
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+    return path.with_name(f"{path.name}.{host}.{os.getpid()}-{next(_numbers)}.part")
 
 
 def clean_up_on_sigterm() -> None:

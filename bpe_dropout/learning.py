@@ -9,7 +9,6 @@ many merges are learned: what subword-nmt takes minutes for is a matter of a sec
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .codes import Codes
+from .cores import count_cores
 from .errors import InputError, shorten
 from .files import open_input
 from .lines import blocks_of_lines, decode_lines
@@ -35,12 +35,14 @@ def learn(
     *,
     min_frequency: int = 2,
     total_symbols: bool = False,
+    threads: int | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Codes:
     """The most frequent merges, at most `merges` of them; stops early when no pair occurs `min_frequency` times.
 
     With `total_symbols`, the characters count as symbols: `merges` is then about the size of the vocabulary. Of equally
-    frequent pairs, the last in the order of their text is taken. `progress(done, all)` is called some times a second.
+    frequent pairs, the last in the order of their text is taken. The number of `threads` (default: all cores) changes
+    nothing but the time. `progress(done, all)` is called some times a second.
     """
     from . import _core
 
@@ -61,7 +63,7 @@ def learn(
         max(least, min(min_frequency, most)),
         total_symbols,
         progress,
-        os.cpu_count() or 1,
+        threads or count_cores(),
     )
     return Codes(tuple(pairs))
 
@@ -122,7 +124,7 @@ def count_words(path: str | Path | None) -> dict[str, int]:
     from .segmenter import SPLITS, invalid_line
 
     name = path or "standard input"
-    indices = [_core.Index(SPLITS["spaces"]) for _ in range(os.cpu_count() or 1)]
+    indices = [_core.Index(SPLITS["spaces"]) for _ in range(count_cores())]
     ends: list[int] = []  # for each block, how many words its index had after it
     lines = done = 0
     progress = Progress()

@@ -72,8 +72,8 @@ class BoundedSampler:
 
     `outcomes(text)` gives the segmentations of a word, or of a sentence as its words with spaces between them.
 
-    >>> light = BoundedSampler(corpus, lambda word: ([[4, 5], [6]], [0.9, 0.1]), unit="word", memory=1 << 28)
-    >>> light.epoch(seed=1, epoch=3, side=0).tokens(17, seed=1, epoch=3, side=0)
+    >>> sampler = BoundedSampler(corpus, lambda word: ([[4, 5], [6]], [0.9, 0.1]), unit="word", memory=1 << 28)
+    >>> sampler.epoch(seed=1, epoch=3, side=0).tokens(17, seed=1, epoch=3, side=0)
     """
 
     def __init__(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -57,7 +58,8 @@ class MostProbable:
 
     def __call__(self, line: str) -> list[tuple[list[str], float]]:
         words = [self._word(word) for word in words_of(line, self._split)]
-        best = itertools.islice(combinations([[p for _, p in outcomes] for outcomes in words]), self._count)
+        found = combinations([[p for _, p in outcomes] for outcomes in words])
+        best = itertools.islice(found, min(self._count, sys.maxsize))
         return [
             ([piece for outcomes, number in zip(words, chosen, strict=True) for piece in outcomes[number][0]], p)
             for chosen, p in best
@@ -101,15 +103,21 @@ def combinations(lists: Sequence[Sequence[float]]) -> Iterator[tuple[tuple[int, 
     """
     logs = [[math.log(probability) for probability in one] for one in lists]
     open_lists = [number for number, one in enumerate(lists) if len(one) > 1]
-    waiting = [(-sum(one[0] for one in logs), (0,) * len(lists), 0)]
+    # What waits is kept as its changes against the first of each list: (-list, number). So it takes little room in a
+    # long line, and changes are in the order of the numbers, since a change further to the left makes them larger.
+    waiting: list[tuple[float, tuple[tuple[int, int], ...], int]] = [(-sum(one[0] for one in logs), (), 0)]
     while waiting:
-        # `since` is the place in open_lists of the last choice that was replaced. Only from there on are choices
-        # replaced further, so that each combination is made in one way.
-        cost, chosen, since = heapq.heappop(waiting)
-        yield chosen, math.prod(one[number] for one, number in zip(lists, chosen, strict=True))
+        # `since` is the place in open_lists of the last change. Only from there on are choices changed further, so that
+        # each combination is made in one way.
+        cost, changes, since = heapq.heappop(waiting)
+        chosen = [0] * len(lists)
+        for at, number in changes:
+            chosen[-at] = number
+        yield tuple(chosen), math.prod(one[number] for one, number in zip(lists, chosen, strict=True))
         for place in range(since, len(open_lists)):
             at = open_lists[place]
             number = chosen[at] + 1
             if number < len(lists[at]):
-                more = (*chosen[:at], number, *chosen[at + 1 :])
+                kept = changes[:-1] if number > 1 else changes
+                more = (*kept, (-at, number))
                 heapq.heappush(waiting, (cost + logs[at][number - 1] - logs[at][number], more, place))

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .errors import InputError, check_dropout, shorten
+from .errors import InputError, check_dropout, check_number, shorten
 from .lines import read_lines
 
 _NUMBER = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
@@ -136,6 +136,7 @@ class Rule:
             raise InputError(
                 f"{self} has other rates in each epoch: say which it is, from 1 on, with --epoch (in Python epoch=1)"
             )
+        epoch = check_number("the epoch", epoch)
         passed = min(max(epoch, 1) - 1, self.epochs - 1) / (self.epochs - 1)
         factor = passed if self.schedule == "warmup" else 1 - passed
         return replace(self.scaled(factor), schedule="", epochs=0)

@@ -1,8 +1,8 @@
 """The .words file beside a text: its words as numbers, made once and mapped into memory.
 
 A header, then the sections, each an array. The header identifies the text by its size, its modification time and its
-digest: when the text changes, the file is rebuilt. It is written under another name and then renamed, so that no
-process ever reads half of one, and checked when it is opened, since its source may not be trusted.
+digest: when the text changes, the file is rebuilt. No process ever reads half of one (files.py), and it is checked when
+it is opened, since its source may not be trusted.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .errors import InputError
+from .files import whole
 from .lines import BLOCK, blocks_of_lines
 from .segmenter import invalid_line
 
@@ -82,25 +83,22 @@ def _open_index(text: Path, progress: Progress | None, reader: Reader | None) ->
     found = _read_index(path)
     if found is not None and _is_of(found[1], text, stat, path):
         return found
+    is_open = False
     try:
-        handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".new", dir=path.parent)
+        with whole(path) as part, part.open("w+b") as file:
+            is_open = True
+            mapped = _map_index(file, _write_index(file, text, progress, reader))
+            os.fchmod(file.fileno(), stat.st_mode & 0o666)
+        return mapped
     except OSError as error:
+        if is_open:
+            raise
         warnings.warn(
             f"{path} cannot be written ({error.strerror}); the text is read again each time it is loaded",
             stacklevel=3,
         )
-        with tempfile.TemporaryFile() as file:
-            return _map_index(file, _write_index(file, text, progress, reader))
-    try:
-        with os.fdopen(handle, "w+b") as file:
-            header = _write_index(file, text, progress, reader)
-            mapped = _map_index(file, header)
-            os.fchmod(file.fileno(), stat.st_mode & 0o666)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return mapped
+    with tempfile.TemporaryFile() as file:
+        return _map_index(file, _write_index(file, text, progress, reader))
 
 
 def _read_index(path: Path) -> tuple[mmap.mmap, dict[str, Any]] | None:

@@ -12,7 +12,7 @@ except ImportError as error:
     raise ImportError(
         "fairseq_plugins needs fairseq, which cannot be imported here "
         f"({error}). `make setup` installs it; in an environment of your own: install torch, then "
-        "`pip install --no-build-isolation --no-deps fairseq-fixed` and what scripts/setup.sh names beside it"
+        "`pip install --no-build-isolation --no-deps fairseq-fixed` and `pip install 'bpe-dropout[fairseq]'`"
     ) from error
 
 from . import characters, methods, patches, task

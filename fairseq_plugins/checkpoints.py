@@ -2,7 +2,7 @@
 
 Loading. fairseq loads them as bpe_dropout/checkpoints.py does: tensors and plain data, and nothing that could run code.
 What fairseq would evaluate of their options is read as literals (guard.py), and files that they name are read from the
-data folder only.
+data folder only. An archive of a model writes nothing outside its own folder.
 
 Saving. fairseq writes a checkpoint under another name and renames it, but then copies it, byte by byte, to
 checkpoint_last.pt: a training that is killed at that moment would leave half a file there. Copies are renamed, too.
@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import sys
+import tarfile
 from collections.abc import Sequence
 from functools import wraps
 from typing import Any
@@ -45,6 +46,24 @@ def load_safely_for_fairseq(load: Any) -> Any:
         return state
 
     return load_or_load_safely
+
+
+def unpack_safely(load: Any) -> Any:
+    """`load_archive_file`, which unpacks the archive that from_pretrained was given. Before Python 3.14, tarfile writes
+    wherever an archive says, if it is not told otherwise."""
+
+    @wraps(load)
+    def load_archive_file(archive_file: str) -> Any:
+        before = tarfile.TarFile.extraction_filter
+        tarfile.TarFile.extraction_filter = staticmethod(tarfile.data_filter)
+        try:
+            return load(archive_file)
+        except tarfile.FilterError as error:
+            raise InputError(f"{archive_file} is not unpacked: {error}") from None
+        finally:
+            tarfile.TarFile.extraction_filter = before
+
+    return load_archive_file
 
 
 def explain_models(load: Any) -> Any:

@@ -8,7 +8,6 @@ fairseq builds a BPE without telling it of the task or the data. So the options 
 """
 
 import dataclasses
-import os
 import types
 import typing
 from functools import cached_property
@@ -21,6 +20,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II, DictConfig
 
 from bpe_dropout import Dictionary, InputError
+from bpe_dropout.cores import count_cores
 from bpe_dropout.data.folder import DataFolder
 from bpe_dropout.data.preparation import Preparation, read_preparation
 from bpe_dropout.data.texts import Text
@@ -95,8 +95,7 @@ class SegmentingBpe:
 
     @property
     def drawing(self) -> Drawing:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        threads = self.cfg.resegment_threads or min(8, cores)
+        threads = self.cfg.resegment_threads or min(8, count_cores())
         return Drawing(self.cfg, self.cfg.resegment_memory << 20, threads)
 
     def model(self, role: str) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils, tasks
+from fairseq import checkpoint_utils, file_utils, tasks
 from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
 from packaging.version import Version
@@ -54,6 +54,13 @@ PATCHES = [
         checkpoints.explain_models,
         "a model of another dictionary, or with options that are code, gets a sentence",
         FAIRSEQ,
+    ),
+    Patch(
+        file_utils,
+        "load_archive_file",
+        checkpoints.unpack_safely,
+        "an archive that from_pretrained unpacks could write anywhere",
+        f"{FAIRSEQ}, before Python 3.14",
     ),
     Patch(
         Trainer,

@@ -39,7 +39,7 @@ from bpe_dropout.methods import METHODS, ROLES, Found, method_of
 from bpe_dropout.methods.bpe import Bpe
 
 from .methods import file_options
-from .task import ResegmentingTask
+from .task import BPES, ResegmentingTask
 
 Combine = Literal["score", "average"]
 MAX_TOKENS, BUFFER = 4096, 1000  # of a batch; lines that are read before they are translated
@@ -103,6 +103,7 @@ class Translator:
         self._check()
         self.tokenizer = encoders.build_tokenizer(self.config.tokenizer)
         self.models, self._saved = load_models(self.config, self.task, self.uses_gpu)
+        check_method(self._saved, self.bpe.method.bpe, self.config.common_eval.path)
         self._find: Callable[[str], Found] | None = None
         self._generators: dict[int, Any] = {}
         self._longest = utils.resolve_max_positions(
@@ -316,13 +317,27 @@ def bpe_of(known: Any, others: Sequence[str]) -> str:
     return method_of(folder.path, folder.source).bpe
 
 
+def check_method(saved: Any, bpe: str, path: str) -> None:
+    """An error if a model was trained with pieces of another method: dictionaries may have the same size by chance, and
+    what it writes would be nonsense."""
+    trained = section_of(saved).get("_name")
+    if trained in BPES and trained != bpe:
+        raise InputError(f"{path} was trained with --bpe {trained}, and the data folder is one for --bpe {bpe}")
+
+
 def trained_with(saved: Any) -> float:
     """The p of the source side that a model was trained with; the usual one if it was trained without dropout."""
-    p = saved.bpe.get("bpe_dropout_src", USUAL_P) if saved.get("bpe") else USUAL_P
+    p = section_of(saved).get("bpe_dropout_src", USUAL_P)
     try:
         return check_dropout(float(p)) or USUAL_P
-    except ValueError:
+    except (TypeError, ValueError):
         raise InputError(f"the model was trained with the dropout {p}: say with --dropout which p to take") from None
+
+
+def section_of(saved: Any) -> Any:
+    """What a checkpoint says of its --bpe."""
+    found = saved.get("bpe")
+    return found if hasattr(found, "get") else {}
 
 
 def translate_lines(translator: Translator, lines: Iterable[str]) -> Iterator[str]:

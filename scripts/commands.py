@@ -134,12 +134,3 @@ def locked(path: Path, busy: str, seconds: float = 0.0) -> Iterator[int]:
 
 def end_of(log: Path, lines: int = TAIL) -> str:
     return "\n".join(log.read_text("utf-8", errors="replace").rstrip().split("\n")[-lines:])
-
-
-def exit_on_signals() -> None:
-    """So that a stage that is asked to end ends what it started."""
-
-    def leave(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, leave)

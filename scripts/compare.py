@@ -51,10 +51,12 @@ def main() -> None:
     testset_of(options)  # there is one
     if len(options.results) != len(runs):
         raise InputError(f"{len(runs)} runs need as many results, and {len(options.results)} are given")
+    results = {run.name: read_json(result) for run, result in zip(runs, options.results, strict=True)}
+    check_texts(results)
     texts, references, scores = {}, list[str](), {}
     for run, result in zip(runs, options.results, strict=True):
         texts[run.name], references = read_both(translations_of(result), options.references)
-        scores[run.name] = read_json(result)["bleu"]
+        scores[run.name] = results[run.name]["bleu"]
         found = bleu_of(plan).corpus_score(texts[run.name], [references]).score
         if abs(found - scores[run.name]) > EQUAL:
             raise InputError(
@@ -64,6 +66,20 @@ def main() -> None:
     head = {"group": runs[0].group, "test set": options.test_set, "bleu": scores}
     comparison = {**head, **compare(texts, references, bleu_of(plan), scores)}
     write_json(options.output, comparison)
+
+
+def check_texts(results: dict[str, Any]) -> None:
+    """An error if two systems were trained on other text, as on two machines that have not drawn the same part of a
+    corpus, say. Results have a checksum of each file that the training read; merges and dictionaries may differ."""
+    seen = dict[str, tuple[str, str]]()
+    for run, result in results.items():
+        for file, found in result.get("training", {}).get("data", {}).items():
+            first, there = seen.setdefault(file, (run, found))
+            if file.startswith(("train.", "valid.")) and found != there:
+                raise InputError(
+                    f"{first} and {run} were not trained on the same text: {file} differs. Remove the result that is "
+                    f"of another text, and `make` it again"
+                )
 
 
 def compare(texts: dict[str, list[str]], references: list[str], bleu: Any, scores: dict[str, float]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bpe_dropout import InputError
+from bpe_dropout.cores import count_cores
 
 from .corpora import ROOT
 from .runs import Plan
@@ -127,7 +128,7 @@ def environment_of(plan: Plan, devices: Devices, ranks: int = 1) -> dict[str, st
     if devices.gpus:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(devices.gpus)))
         return {**paths, "CUDA_VISIBLE_DEVICES": ",".join(visible.split(",")[:ranks])}
-    threads = 1 if devices.tasks > 1 else min(plan.model.threads, os.cpu_count() or 1)
+    threads = 1 if devices.tasks > 1 else min(plan.model.threads, count_cores())
     return {**paths, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": str(threads)}
 
 

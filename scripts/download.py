@@ -20,6 +20,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from http import HTTPStatus
 from pathlib import Path
 
 from bpe_dropout import InputError
@@ -106,12 +107,13 @@ def fetch_url(name: str, download: Download, part: Path) -> None:
         try:
             fetch_rest(name, download, part)
             return
-        except (urllib.error.HTTPError, ValueError) as error:
-            raise InputError(
-                f"{download.url} cannot be fetched: {error}. Fetch it in another way, and put it into a folder that "
-                f"DATA_MIRROR names, as {name}"
-            ) from None
-        except (OSError, http.client.HTTPException) as error:  # a connection that breaks: what was received stays
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if is_final(error):
+                raise InputError(
+                    f"{download.url} cannot be fetched: {error}. Fetch it in another way, and put it into a folder "
+                    f"that DATA_MIRROR names, as {name}"
+                ) from None
+            # A connection that breaks: what was received stays.
             if attempt == ATTEMPTS:
                 raise InputError(
                     f"{download.url} cannot be fetched: {error}. {size_of(part)} bytes of it are kept, and the next "
@@ -119,6 +121,13 @@ def fetch_url(name: str, download: Download, part: Path) -> None:
                 ) from None
             print(f"{name}: {error}; trying again from byte {size_of(part)}", flush=True)
             time.sleep(attempt)
+
+
+def is_final(error: Exception) -> bool:
+    """Whether it is of no use to ask again: not so of a connection that breaks, and of a server that is busy."""
+    if isinstance(error, urllib.error.HTTPError):
+        return error.code != HTTPStatus.TOO_MANY_REQUESTS and error.code < HTTPStatus.INTERNAL_SERVER_ERROR
+    return isinstance(error, ValueError)
 
 
 def fetch_rest(name: str, download: Download, part: Path) -> None:

@@ -1,6 +1,6 @@
 """Runs that are finished: their checkpoints, 6.5 GB of a Transformer base, are removed, and never missed.
 
-RUN/finished has the record of the training and the average of its last checkpoints. Snakemake does not know of it. So
+RUN/finished has the record of the training and the average of its checkpoints. Snakemake does not know of it. So
 when it makes training.json or average.pt again, for whatever reason, they are taken from there, and nothing is trained
 twice.
 """

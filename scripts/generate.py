@@ -3,8 +3,8 @@ FILE --output FOLDER
 
 fairseq-generate with beam 4 and lenpen 0.6, the paper's numbers, on plain BPE (or the best segmentation of a unigram
 model). Writes FOLDER/test.words, the model's words, FOLDER/test.txt, the same detokenized, one translation per line in
-the order of the test set, and generation.json, with the distribution of their lengths in pieces. A test set whose text
-is changed is made first, in FOLDER/data.
+the order of the test set, and generation.json, with the distribution of their lengths in pieces and the versions of
+what has made them. A test set whose text is changed is made first, in FOLDER/data.
 
 fairseq divides a translation's log probability by length^0.6; Vaswani et al. (2017), who have 0.6, too, divide it by
 ((5 + length) / 6)^0.6, which favours long translations less. The paper does not say which of them it means.
@@ -21,12 +21,12 @@ from pathlib import Path
 from bpe_dropout import InputError
 from bpe_dropout.data.folder import DataFolder
 from bpe_dropout.data.preparation import read_preparation
-from bpe_dropout.files import whole
+from bpe_dropout.files import clean_up_on_sigterm, whole
 
 from .arguments import common_arguments, without_place
-from .commands import exit_on_signals, run_logged
+from .commands import run_logged
 from .devices import Devices, environment_of, one_device
-from .machine import weights_of
+from .machine import versions, weights_of
 from .runs import BEAM, LENPEN, Plan
 from .stage import Reporter, Stage, plan_of, testset_of, write_json
 from .testsets import TestSet, change_folder
@@ -42,7 +42,7 @@ def main() -> None:
     stage.add_argument("--checkpoint", type=Path, required=True, metavar="FILE", help="the averaged checkpoint")
     stage.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where translations go")
     options = stage.parse_args()
-    exit_on_signals()
+    clean_up_on_sigterm()  # what it started ends, too
     plan = plan_of(options)
     generate(plan, testset_of(options), options.folder, options.checkpoint, options.output, one_device())
 
@@ -86,6 +86,7 @@ def generate(plan: Plan, testset: TestSet, folder: Path, checkpoint: Path, outpu
         "seconds of translating": float(took[-1]) if took else None,
         "seconds in all": round(time.monotonic() - begin, 2),
         "fairseq-generate": without_place(arguments),
+        "versions": versions(),
         **({"change": change} if change else {}),
     }
     write_json(output / "generation.json", record)

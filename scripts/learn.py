@@ -6,9 +6,9 @@ vocabulary became, as FILE.json.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from bpe_dropout.cores import count_cores
 from bpe_dropout.methods import METHODS, Method
 
 from .stage import Reporter, Stage, write_json
@@ -20,7 +20,7 @@ def main() -> None:
     stage.add_argument("--kind", choices=list(METHODS), default="bpe", help="the method (default: %(default)s)")
     stage.add_argument("--vocabulary", type=int, required=True, metavar="N", help="how many pieces")
     stage.add_argument("--output", required=True, type=Path, metavar="FILE", help="codes or model")
-    stage.add_argument("--threads", type=int, default=os.cpu_count(), metavar="N", help="(default: all cores)")
+    stage.add_argument("--threads", type=int, default=count_cores(), metavar="N", help="(default: all cores)")
     options = stage.parse_args()
     learn(METHODS[options.kind], options.words, options.vocabulary, options.output, options.threads)
 

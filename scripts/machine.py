@@ -20,7 +20,7 @@ CODE = (
     *("setup.py", "pyproject.toml"),
 )
 ONE_NUMBER = 8  # bytes, at most
-PACKAGES = ("bpe-dropout", "fairseq-fixed", "torch", "numpy", "subword-nmt", "sentencepiece", "sacremoses", "sacrebleu")
+PACKAGES = ("bpe-dropout", "fairseq-fixed", "torch", "numpy", "regex", "sentencepiece", "sacremoses", "sacrebleu")
 
 
 def versions() -> dict[str, str]:

@@ -15,7 +15,8 @@ a run for each, and shows their mean. What the paper prints is under `paper`.
 
 The study asks what the paper claims of small models, on text that anyone can get. It is data, too: a file in
 configs/study is a table or figure of the same form. With `of: table-main` it takes title, columns and claims from that
-of the paper, as far as it does not give its own; under `claims` it then changes those of the paper by their names.
+of the paper, as far as it does not give its own; under `claims` it then changes those of the paper by their names, or
+adds questions of our own (`is_ours: true`).
 
 Here it is decided which runs a table needs, for any table from its YAML alone; experiments/analysis reads their
 results, and draws.
@@ -93,6 +94,7 @@ class Claim:
     rows: Positive | None = None  # so many of the rows are enough
     where: str = ""  # the group of the rows that it is of; all, if none is named
     is_ours: bool = False  # the paper does not say it: a question that the study asks beside the paper's
+    paper: str = ""  # what the paper says of it in numbers, where they are not in the table's own cells
 
 
 @dataclass(frozen=True)
@@ -234,8 +236,11 @@ def inherit(content: Node, configs: Path) -> Node:
             content.setdefault(key, value)
     claims = content.get("claims", [])
     with at(getattr(changes, "place", content.place)):
-        unknown = [name for name in changes if name not in [claim.get("name") for claim in claims]]
-        if not isinstance(changes, Node) or unknown:
+        if not isinstance(changes, Node):
+            raise InputError(f"claims changes those of {content['of']}, by name")
+        names = [claim.get("name") for claim in claims]
+        added = [name for name in changes if name not in names]
+        if unknown := [name for name in added if not (changes[name] or {}).get("is_ours")]:
             raise InputError(f"claims changes those of {content['of']} by name, and it has none named {unknown}")
     made = []
     for claim in claims:
@@ -244,6 +249,9 @@ def inherit(content: Node, configs: Path) -> Node:
             changed = claim.only(claim)
             changed.update(change)
             made.append(changed)
+    for name in added:
+        changes[name]["name"] = name
+        made.append(changes[name])
     content["claims"] = made
     return content
 

@@ -108,12 +108,13 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
     plans = [plan_run(run, options.configs) for run in runs_left(target, done)]
     there = len(target.runs_and_measured) - len(plans)
     missing = missing_files(plans, downloads, read_downloads(options.configs))
+    slurm = is_slurm(options.profile)
     if options.command == "plan":
         print(show_plan(target, plans, there), flush=True)
         for name, download in missing.items():
             print(f"first, put {name} in place, as {downloads / name}: {download.local}")
         possible, _ = split(target, plans, set(missing))
-        return show_steps(snakemake(possible, options, more, done), is_slurm(options.profile))
+        return show_steps(snakemake(possible, options, more, done), slurm)
     reasons = dict[str, InputError]()
     for name, download in missing.items():
         try:
@@ -130,7 +131,7 @@ def run_target(target: Target, options: argparse.Namespace, more: list[str]) -> 
     code = 0
     with locked(Path(".reproduction.lock"), busy) as lock:
         print(show_plan(target, [plan for plan in plans if plan.run not in left], there), flush=True)
-        if is_slurm(options.profile):
+        if slurm:
             wait_for_jobs(Path().resolve())
         if goals(target, done):
             code = run_quietly(command, lock, after_step=partial(keep_results, target, options.configs))
@@ -264,10 +265,7 @@ def missing_files(plans: list[Plan], downloads: Path, known: dict[str, Download]
 
 def snakemake(target: Target, options: argparse.Namespace, more: list[str], done: Collection[Path] = ()) -> list[str]:
     """The command that makes what of a target is not done."""
-    profile = PROFILES / options.profile if (PROFILES / options.profile).is_dir() else Path(options.profile).resolve()
-    if not (profile / "config.yaml").is_file():
-        there = ", ".join(sorted(path.name for path in PROFILES.iterdir()))
-        raise InputError(f"there is no profile {options.profile}: it is one of {there}, or a folder with a config.yaml")
+    profile = find_profile(options.profile)
     settings = [f"configs={options.configs}", f"order={' '.join(run.name for run in runs_left(target, done))}"]
     settings += [f"finished={' '.join(map(str, done))}"] if done else []
     slurm, limit = is_slurm(options.profile), None
@@ -292,7 +290,16 @@ def snakemake(target: Target, options: argparse.Namespace, more: list[str], done
 
 
 def is_slurm(profile: str) -> bool:
-    return "slurm" in Path(profile).name
+    return read_profile(find_profile(profile)).get("executor") == "slurm"
+
+
+def find_profile(name: str) -> Path:
+    """The folder of a profile: one of ours, by its name, or any other."""
+    profile = PROFILES / name if (PROFILES / name).is_dir() else Path(name).resolve()
+    if not (profile / "config.yaml").is_file():
+        there = ", ".join(sorted(path.name for path in PROFILES.iterdir()))
+        raise InputError(f"there is no profile {name}: it is one of {there}, or a folder with a config.yaml")
+    return profile
 
 
 def read_profile(profile: Path) -> dict[str, Any]:

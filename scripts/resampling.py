@@ -21,9 +21,9 @@ SEED = 12345  # SacreBLEU's
 Scores = NDArray[np.float64]
 
 
-def resample(bleu: BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
-    """BLEU on each of the resampled test sets."""
-    by_sentence = BLEU(lowercase=bleu.lowercase, tokenize=bleu.tokenizer.signature(), effective_order=True)
+def resample(bleu: BLEU, tokenize: str, hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
+    """BLEU on each of the resampled test sets. The name of a tokenization is not always that in its signature."""
+    by_sentence = BLEU(lowercase=bleu.lowercase, tokenize=tokenize, effective_order=True)
     each = [by_sentence.sentence_score(one, [other]) for one, other in zip(hypotheses, references, strict=True)]
     counts = np.array([[one.sys_len, one.ref_len, *one.counts, *one.totals] for one in each])
     drawn = np.random.default_rng(SEED).choice(len(each), size=(SAMPLES, len(each)), replace=True)

@@ -40,7 +40,7 @@ def main() -> None:
         "group": plan.run.group,
         "test set": options.test_set,
         **score(plan, hypotheses, references),
-        "resampled bleu": write_scores(resample(bleu_of(plan), hypotheses, references)),
+        "resampled bleu": write_scores(resample(bleu_of(plan), tokenization_of(plan), hypotheses, references)),
         "updates": training["updates"],
         "length ratios": training["length ratios"],
         "unk shares": training["unk shares"],
@@ -65,7 +65,11 @@ def read_both(translations: Path, references: Path) -> tuple[list[str], list[str
 
 
 def bleu_of(plan: Plan) -> BLEU:
-    return BLEU(lowercase=not plan.run.cased, tokenize=plan.corpus.languages[plan.run.target].bleu)
+    return BLEU(lowercase=not plan.run.cased, tokenize=tokenization_of(plan))
+
+
+def tokenization_of(plan: Plan) -> str:
+    return plan.corpus.languages[plan.run.target].bleu
 
 
 def score(plan: Plan, hypotheses: list[str], references: list[str]) -> dict[str, Any]:

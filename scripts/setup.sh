@@ -34,9 +34,13 @@ torch=${TORCH:-torch==2.13.0}
 if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
   echo "setup: installing $torch into $venv"
   if [ -z "${TORCH:-}" ] && [ "$(uname -s)" = Linux ] && ! nvidia-smi -L >/dev/null 2>&1; then
-    $pip "$torch+cpu" 2>/dev/null ||
-      $pip --index-url https://download.pytorch.org/whl/cpu --retries 0 --timeout 20 "$torch+cpu" 2>/dev/null ||
+    said=$(mktemp)
+    if ! $pip "$torch+cpu" 2>"$said" &&
+      ! $pip --index-url https://download.pytorch.org/whl/cpu --retries 0 --timeout 20 "$torch+cpu" 2>"$said"; then
+      echo "setup: its build for CPUs could not be installed ($(tail -n 1 "$said")); taking $torch, which may be larger"
       $pip "$torch"
+    fi
+    rm -f "$said"
   else
     $pip "$torch"
   fi

@@ -74,11 +74,11 @@ def try_to_lock(path: Path) -> int | None:
     """A lock that is held until the file descriptor is closed, or None. The file may be another user's."""
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.parent.chmod(0o777)
+        path.parent.chmod(0o1777)  # as /tmp: locks are removed by nobody but their owner
     try:
-        lock = os.open(path, os.O_RDONLY)
+        lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
-        lock = os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
+        lock = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         with contextlib.suppress(PermissionError):  # another user was faster
             os.fchmod(lock, 0o644)  # whatever the umask says, other users must be able to read it
     try:

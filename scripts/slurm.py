@@ -8,6 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from bpe_dropout import InputError
+
 from .stage import Reporter
 
 POLL = 5.0
@@ -15,7 +17,10 @@ POLL = 5.0
 
 def partition_minutes(partition: str | None) -> int | None:
     """The longest that a job may take in a partition, or in the default one; None: no limit, or none is known."""
-    return limit_of(ask("sinfo", "--noheader", "--format=%P %l"), partition)
+    try:
+        return limit_of(ask("sinfo", "--noheader", "--format=%P %l", attempts=1), partition)
+    except InputError:
+        return None
 
 
 def limit_of(listed: str, partition: str | None) -> int | None:
@@ -43,10 +48,11 @@ def parse_minutes(text: str) -> int | None:
 
 
 def wait_for_jobs(folder: Path) -> None:
-    """Waits for jobs that an earlier call, which was killed, has left in this folder: they do the work of this call."""
+    """Waits for jobs that an earlier call, which was killed, has left in this folder: they do the work of this call. An
+    error, where Slurm does not say which there are: a second call would train beside the first."""
     report = Reporter()
     told = False
-    while jobs := jobs_of(ask("squeue", "--noheader", "--me", "--format=%i %Z %k"), folder):
+    while jobs := jobs_of(ask("squeue", "--noheader", "--me", "--format=%i|%k|%Z"), folder):
         if not told:
             print(
                 f"Jobs of an earlier call still run in {folder}: {', '.join(jobs.values())}. This one waits for them, "
@@ -62,14 +68,14 @@ def wait_for_jobs(folder: Path) -> None:
 def jobs_of(listed: str, folder: Path) -> dict[str, str]:
     """Jobs of Snakemake in a folder, by number: what they do.
 
-    >>> jobs_of("7 /a rule_train_wildcards_x\\n8 /b rule_train_wildcards_y\\n9 /a mine\\n", Path("/a"))
+    >>> jobs_of("7|rule_train_wildcards_x|/a b\\n8|rule_train_wildcards_y|/c\\n9|mine|/a b\\n", Path("/a b"))
     {'7': 'train x'}
     """
-    rows = [line.split(maxsplit=2) for line in listed.splitlines()]
+    rows = [line.split("|", maxsplit=2) for line in listed.splitlines()]
     return {
-        row[0]: row[2].removeprefix("rule_").replace("_wildcards_", " ")
+        row[0]: row[1].removeprefix("rule_").replace("_wildcards_", " ")
         for row in rows
-        if len(row) == 3 and Path(row[1]) == folder and row[2].startswith("rule_")
+        if len(row) == 3 and Path(row[2]) == folder and row[1].startswith("rule_")
     }
 
 
@@ -92,10 +98,17 @@ def learning_resources(pairs: int, attempt: int, limit: int | None) -> dict[str,
     return {"mem_mb": (4000 + 3 * pairs // 1000) * attempt, "runtime": min(minutes, limit or minutes)}
 
 
-def ask(*command: str) -> str:
-    """What a command of Slurm says; nothing, where it fails."""
+def ask(*command: str, attempts: int = 3) -> str:
+    """What a command of Slurm says. A controller that is busy is asked again."""
     environment = {**os.environ, "SLURM_TIME_FORMAT": "standard"}
-    try:
-        return subprocess.run(command, capture_output=True, text=True, env=environment).stdout
-    except OSError:
-        return ""
+    for attempt in range(attempts):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        except OSError as error:
+            raise InputError(f"{command[0]} cannot be started: {error.strerror}. Is this a machine of Slurm?") from None
+        if done.returncode == 0:
+            return done.stdout
+        if attempt + 1 < attempts:
+            time.sleep(POLL)
+    said = done.stderr.strip() or f"it ended with {done.returncode}"
+    raise InputError(f"{command[0]} does not answer: {said}. Call this again when Slurm does")

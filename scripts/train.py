@@ -25,11 +25,11 @@ from pathlib import Path
 from bpe_dropout import InputError
 from bpe_dropout.checkpoint_names import choose_checkpoints
 from bpe_dropout.checkpoint_names import number_of as number_by
-from bpe_dropout.files import whole
+from bpe_dropout.files import clean_up_on_sigterm, whole
 from bpe_dropout.methods import METHODS
 
 from .arguments import launch, train_arguments, without_place
-from .commands import exit_on_signals, held, run_logged
+from .commands import held, run_logged
 from .devices import Devices, environment_of, find_devices, name_devices, ranks_of
 from .download import checksum
 from .finished import restore_training
@@ -46,7 +46,7 @@ def main() -> None:
     stage.add_argument("--folder", type=Path, required=True, metavar="DATA", help="its data folder")
     stage.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where checkpoints go")
     options = stage.parse_args()
-    exit_on_signals()
+    clean_up_on_sigterm()  # what it started ends, too
     plan = plan_of(options)
     devices = find_devices(os.environ)
     locks = take_gpus(ranks_of(plan, devices)[0] if devices.gpus else 0, plan.run.name)

@@ -168,7 +168,7 @@ def test_targets_exist():
     }
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert {"demo", "iwslt15-en-vi", "iwslt15", "iwslt17", "wmt14", "aspec"} <= named
-    assert {"table-main", "figure-p", "fill-report"} <= named
+    assert {"table-main", "study-p", "fill-report"} <= named
     for name in named - targets:
         assert name in read_items() or resolve(name, [], CONFIGS, seed=1)
 

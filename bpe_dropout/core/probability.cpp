@@ -226,8 +226,10 @@ class Targets {
 
  private:
   static constexpr std::size_t kMost = 1 << 12;
+  static constexpr std::size_t kSteps = 1 << 20;  // with those that lead nowhere
 
   void search(std::size_t begin, std::size_t piece) {
+    if (++steps_ > kSteps) throw TooManyStates("more than " + std::to_string(kSteps) + " steps to see how it is spelled");
     const std::size_t size = text_.spans.size();
     for (std::size_t end = begin + 1; end <= size; ++end) {
       if (!text_.spans.made(begin, end)) continue;
@@ -257,6 +259,7 @@ class Targets {
   const std::size_t first_;
   std::vector<Symbol> tokens_;
   std::vector<std::size_t> ends_;
+  std::size_t steps_ = 0;
 };
 
 // The probability of one segmentation of a part into tokens.

@@ -11,7 +11,6 @@ import contextlib
 import multiprocessing
 import os
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -23,7 +22,7 @@ from ..codes import read_piece_counts
 from ..corpus import Corpus
 from ..dictionary import SPECIAL, Dictionary
 from ..errors import InputError
-from ..files import whole
+from ..files import part_of, whole
 from ..learning import count_words, describe_fewer, learn
 from ..lines import decode_lines
 from ..methods import METHODS, Method, bpe, method_of
@@ -172,13 +171,13 @@ def new_folder(options: argparse.Namespace) -> Iterator[Path]:
     if not target.parent.is_dir():
         raise InputError(f"{name} cannot be made: there is no folder {target.parent}")
     try:
-        folder = Path(tempfile.mkdtemp(prefix=target.name + ".", suffix=".part", dir=target.parent))
+        folder = part_of(target)
+        folder.mkdir()
     except OSError as error:
         raise InputError(f"{name} cannot be made: {error.strerror}") from None
     try:
         yield folder
         check_nothing_is_lost(options)
-        folder.chmod(0o755)
         old = folder.with_suffix(".old")
         if target.exists():
             os.rename(target, old)
@@ -195,7 +194,10 @@ def new_folder(options: argparse.Namespace) -> Iterator[Path]:
 def check_nothing_is_lost(options: argparse.Namespace) -> None:
     """A folder that is replaced holds nothing but what is made here."""
     folder = Path(options.destdir)
-    others = sorted({path.name for path in folder.iterdir()} - names_made(options)) if folder.exists() else []
+    there = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    made = names_made(options)
+    unfinished = {name for name in there if name.endswith(".part") and any(name.startswith(f"{one}.") for one in made)}
+    others = sorted(there - made - unfinished)
     if others:
         listed = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
         raise InputError(

@@ -22,7 +22,7 @@ from ..segmenter import Segmenter
 def make_dictionary(segmenter: Segmenter, text: str | Path) -> Dictionary:
     """The dictionary of a text, with every piece that dropout can make: no piece of this text is ever unknown.
 
-    >>> make_dictionary(Segmenter.from_codes("codes"), "train.txt")
+    make_dictionary(Segmenter.from_codes("codes"), "train.txt")
     """
     entries = dictionary_entries(count_pieces(segmenter, read_corpus(Path(text)), possible=True))
     return Dictionary.of_pieces(piece for piece, _ in entries)
@@ -44,6 +44,7 @@ def count_pieces(segmenter: Segmenter, corpus: Corpus, *, possible: bool = False
 def possible_pieces(segmenter: Segmenter, words: Iterable[str]) -> dict[str, None]:
     """Every piece that BPE-dropout can make of these words' characters, and perhaps some that no word holds.
 
+    >>> from bpe_dropout import Codes
     >>> list(possible_pieces(Segmenter(Codes((("a", "b"), ("ab", "c</w>")))), ["abc"]))
     ['a@@', 'b@@', 'c', 'ab@@', 'abc']
     """

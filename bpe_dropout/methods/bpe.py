@@ -67,7 +67,7 @@ class Bpe(Method):
         characters are added, and pieces that are always merged away disappear.)"""
         corpus = read_corpus(words)
         most = vocabulary * 5 // 4  # pieces that are merged away make room for more merges than pieces
-        learned = learn(corpus.type_counts(), most, progress=progress.counting(output.name, "merges"))
+        learned = learn(corpus.type_counts(), most, threads=threads, progress=progress.counting(output.name, "merges"))
 
         def first(number: int) -> Codes:
             return Codes(learned.pairs[:number])

@@ -255,7 +255,7 @@ class UnigramText(Text):
         progress = log_progress(f"epoch {epoch}: drawing {self.path.name}", f"{self._unit}s")
 
         def sampler() -> Sampler:
-            return self._light.epoch(seed=seed, epoch=epoch, side=side, progress=progress)
+            return self._bounded.epoch(seed=seed, epoch=epoch, side=side, progress=progress)
 
         return Segmentations(sampler, seed=seed, epoch=epoch, side=side, threads=self._threads)
 
@@ -278,7 +278,7 @@ class UnigramText(Text):
         return self._sampler(lambda word: ([self._best(word).tolist()], [1.0]), "word").epoch(seed=0, epoch=0)
 
     @cached_property
-    def _light(self) -> BoundedSampler:
+    def _bounded(self) -> BoundedSampler:
         return self._sampler(self._outcomes, self._unit)
 
     def _sampler(self, outcomes: Callable[[str], Outcomes], unit: Any) -> BoundedSampler:

@@ -65,7 +65,10 @@ def main() -> None:
     part = build(items[options.name], results, options.configs, options.runs)
     write_part(part, output)
     print(markdown.render(part, shown(output / "figures")))
-    print(f"written to {shown(output / 'tables')} and {shown(output / 'figures')}")
+    if part.blocks:
+        print(f"written to {shown(output / 'tables')} and {shown(output / 'figures')}")
+    else:
+        print("nothing of it was run, and the paper prints no numbers: nothing is written")
     tell_left_out(results)
 
 

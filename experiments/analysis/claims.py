@@ -17,14 +17,15 @@ as found if it is significant for each seed (paired bootstrap, p < 0.05), and th
 difference between such differences. One row is enough to speak against a claim of several, so there p must be below
 0.05 divided by their number. Other numbers of trained models have no such test: which of two systems has more is
 decided by a sign test over all rows and seeds, and a limit is kept if each seed keeps it. Numbers of a text alone are
-exact. Where what a claim says is not found, and neither is its opposite, it is undecided; where a run or a comparison
-is missing, too.
+exact. Where what a claim says is not found, and neither is its opposite, it is undecided, and the differences that were
+not found are named; where a run or a comparison is missing, too.
 
 A bootstrap knows the noise of a test set, and not that of training: what one seed alone decides is marked.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ from scripts.resampling import Scores, p_value
 REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced", "undecided", "not run"
 ANSWERS = {REPRODUCED: "yes", NOT_REPRODUCED: "no"}  # to questions of our own
 ONE_SEED = "one seed"
+RUNS_MISSING = " runs"  # how it ends, what is said where runs are missing
 
 Place = tuple[int, str]  # of a cell: its row and its column
 
@@ -53,8 +55,22 @@ class NotCompared(Exception):
     """Two runs are there, and the bootstrap that would compare them is not."""
 
 
+@dataclass(frozen=True)
+class Test:
+    """A difference that a claim says to be above 0, of one seed, and how probable chance alone would make it."""
+
+    __test__ = False  # not one of pytest's
+
+    seed: int
+    difference: float
+    p: float  # 0 of a text alone, which is exact; nan where there is no test
+
+    def sign(self, level: float = LEVEL) -> int:
+        return int(np.sign(self.difference)) if self.p < level else 0
+
+
 class Figures(Protocol):
-    """What a check asks of a table: numbers of its cells, and which of two is higher."""
+    """What a check asks of a table: numbers of its cells, and how far one is above another."""
 
     @property
     def places(self) -> Sequence[float | None]:
@@ -64,6 +80,9 @@ class Figures(Protocol):
     def seeds(self) -> Sequence[int]:
         """Of its runs."""
 
+    def title(self, row: int) -> str:
+        """The name of a row."""
+
     def column(self, name: str, claim: Claim | None = None) -> dict[int, float]:
         """A column by its rows, all of which must have been run: all rows, or those that a claim is of. Then means are
         over the seeds that the other columns of the claim have, too."""
@@ -71,17 +90,17 @@ class Figures(Protocol):
     def runs(self, claim: Claim) -> tuple[int, int]:
         """How many of the runs that a claim is of there are, and how many there would be."""
 
+    def seeds_of(self, claim: Claim) -> Sequence[int]:
+        """The seeds that all cells have that a claim is of."""
+
     def of_seed(self, seed: int) -> Figures:
         """The same with the numbers of one seed."""
 
-    def sign(self, first: Place, second: Place, level: float = LEVEL) -> int:
-        """1 if the first of two cells is found to be higher than the second, -1 if lower, 0 if neither."""
+    def tests(self, first: Place, second: Place) -> list[Test]:
+        """How far the first of two cells is above the second, for each seed that both have."""
 
     def resampled(self, cell: Place, seed: int) -> Scores:
         """The BLEU of a cell, and then that on each of the resampled test sets."""
-
-    def differences(self, first: Place, second: Place) -> list[float]:
-        """How far the first of two cells is above the second, for each seed."""
 
     def fewest_seeds(self, claim: Claim) -> int:
         """Of the cells that a claim is of; 0 if they are of a text alone, which has none."""
@@ -96,29 +115,87 @@ class Verdict:
     why: str = ""  # it is undecided; or what it rests on
 
 
+Tests = dict[str, list[Test]]  # by row, or by pair of rows
+
+
 def check(claim: Claim, figures: Figures) -> Verdict:
     """Whether a claim is reproduced; if that is undecided, why, and else, whether by one seed."""
     if claim.check not in CHECKS:
         raise InputError(f"there is no check {claim.check}; there are {', '.join(CHECKS)}")
     tried = CHECKS[claim.check]
-    done, wanted = figures.runs(claim)
-    if not done:
-        return Verdict(NOT_RUN)
-    if done < wanted:
-        return Verdict(UNDECIDED, f"{done} of {wanted} runs")
+    if unfinished := without_all_runs(*figures.runs(claim)):
+        return unfinished
     try:
-        if not tried.by_seed:
-            found, why = tried.check(claim, figures), "not significant"
-        else:
-            each = [tried.check(claim, figures.of_seed(seed)) for seed in figures.seeds]
+        if tried.limit:
+            each = [tried.limit(claim, figures.of_seed(seed)) for seed in figures.seeds_of(claim)]
             found, why = each[0] if len(set(each)) == 1 else 0, "the seeds differ"
+        else:
+            tests = tried.tests(claim, figures)
+            found, why = decide(tests, claim.rows) if figures.has_test(claim) else sign_test(tests)
     except Missing:
         return Verdict(NOT_RUN)
     except NotCompared:
         return Verdict(UNDECIDED, "not compared")
+    return verdict_of(found, why, figures.fewest_seeds(claim))
+
+
+def without_all_runs(done: int, wanted: int) -> Verdict | None:
+    """The verdict where runs are missing."""
+    if not done:
+        return Verdict(NOT_RUN)
+    return Verdict(UNDECIDED, f"{done} of {wanted}{RUNS_MISSING}") if done < wanted else None
+
+
+def verdict_of(found: int, why: str, seeds: int) -> Verdict:
     if not found:
         return Verdict(UNDECIDED, why)
-    return Verdict(REPRODUCED if found > 0 else NOT_REPRODUCED, ONE_SEED if figures.fewest_seeds(claim) == 1 else "")
+    return Verdict(REPRODUCED if found > 0 else NOT_REPRODUCED, ONE_SEED if seeds == 1 else "")
+
+
+def decide(tests: Tests, needed: int | None = None) -> tuple[int, str]:
+    """Whether so many rows, or all, have a difference above 0 that is significant for each seed: 1, or -1 where the
+    opposite is found; and if neither, what was in the way."""
+    needed = needed or len(tests)
+    if sum(sign_of(one) > 0 for one in tests.values()) >= needed:
+        return 1, ""
+    if sum(sign_of(one, LEVEL / len(tests)) >= 0 for one in tests.values()) < needed:
+        return -1, ""
+    return 0, in_the_way(tests)
+
+
+def sign_of(tests: Sequence[Test], level: float = LEVEL) -> int:
+    """The sign of a difference that is significant for each seed, if the seeds agree; else 0."""
+    signs = {test.sign(level) for test in tests}
+    return signs.pop() if len(signs) == 1 else 0
+
+
+def in_the_way(tests: Tests, most: int = 3) -> str:
+    """The differences that were not found, by name if they are few.
+
+    >>> in_the_way({"En-De": [Test(1, 2.0, 0.001), Test(2, 0.57, 0.0999)], "De-En": [Test(1, 1.5, 0.02)]})
+    'not found in 1 of 3: En-De, seed 2 (+0.57, p = 0.100)'
+    """
+    failed = [(row, test) for row, found in tests.items() for test in found if test.sign() <= 0]
+    told = [
+        f"{row + ', ' if row else ''}seed {test.seed} ({test.difference:+.2f}, p = {test.p:.3f})"
+        for row, test in failed
+    ]
+    named = f": {'; '.join(told)}" if len(told) <= most else ""
+    return f"not found in {len(failed)} of {sum(map(len, tests.values()))}{named}"
+
+
+def sign_test(tests: Tests) -> tuple[int, str]:
+    """The sign that most differences have, if chance alone would seldom make so many of one sign; else 0.
+
+    >>> [sign_test({"": [Test(1, one, math.nan) for one in found]})[0] for found in (
+    ...     [0.1] * 10 + [-0.1] * 2, [-0.1] * 12, [0.1] * 9 + [-0.1] * 3, [1.0])]
+    [1, -1, 0, 0]
+    """
+    differences = [test.difference for found in tests.values() for test in found]
+    above, below = sum(one > 0 for one in differences), sum(one < 0 for one in differences)
+    count, fewer = above + below, min(above, below)
+    p = 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count
+    return ((above > below) - (above < below)) if p < LEVEL else 0, f"so in {above} of {len(differences)}"
 
 
 def describe(claim: Claim, figures: Figures, decimals: int = 2) -> str:
@@ -156,38 +233,28 @@ def span(values: Sequence[float], decimals: int, sign: str = "+") -> str:
 # Which of two is higher.
 
 
-def higher(claim: Claim, figures: Figures) -> int:
-    pairs = [((row, claim.of[0]), (row, claim.of[1])) for row, _ in together(claim, figures, claim.rows or 1)]
-    if not figures.has_test(claim):
-        return sign_test([one for pair in pairs for one in figures.differences(*pair)])
-    needed = claim.rows or len(pairs)
-    if sum(figures.sign(*pair) > 0 for pair in pairs) >= needed:
-        return 1
-    return -1 if sum(figures.sign(*pair, LEVEL / len(pairs)) >= 0 for pair in pairs) < needed else 0
-
-
-def sign_test(differences: Sequence[float]) -> int:
-    """The sign that most differences have, if chance alone would seldom make so many of one sign; else 0.
-
-    >>> sign_test([0.1] * 10 + [-0.1] * 2), sign_test([-0.1] * 12), sign_test([0.1] * 9 + [-0.1] * 3), sign_test([1.0])
-    (1, -1, 0, 0)
-    """
-    above, below = sum(one > 0 for one in differences), sum(one < 0 for one in differences)
-    count, fewer = above + below, min(above, below)
-    p = 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count
-    return ((above > below) - (above < below)) if p < LEVEL else 0
+def higher(claim: Claim, figures: Figures) -> Tests:
+    rows = [row for row, _ in together(claim, figures, claim.rows or 1)]
+    return {figures.title(row): figures.tests((row, claim.of[0]), (row, claim.of[1])) for row in rows}
 
 
 def describe_higher(claim: Claim, figures: Figures, decimals: int) -> str:
     gains = [first - second for _, (first, second) in together(claim, figures)]
-    above = f"; higher in {sum(gain > 0 for gain in gains)} of {len(gains)}" if len(gains) > 1 else ""
-    return f"{span(gains, decimals)}{above}"
+    if len(gains) == 1:
+        return span(gains, decimals)
+    above = f"higher in {sum(gain > 0 for gain in gains)} of {len(gains)}"
+    tests: Tests = {}
+    with contextlib.suppress(Missing, NotCompared):
+        tests = higher(claim, figures)
+    if any(test.p > 0 for found in tests.values() for test in found):  # not of a text alone, and not without a test
+        above += f", significantly in {sum(sign_of(found) > 0 for found in tests.values())}"
+    return f"{span(gains, decimals)}; {above}"
 
 
-def at_end(place: int) -> tuple[Callable[[Claim, Figures], int], Callable[[Claim, Figures, int], str]]:
-    def compare(claim: Claim, figures: Figures) -> int:
+def at_end(place: int) -> tuple[Callable[[Claim, Figures], Tests], Callable[[Claim, Figures, int], str]]:
+    def compare(claim: Claim, figures: Figures) -> Tests:
         row, _ = together(claim, figures, 2)[place]
-        return figures.sign((row, claim.of[0]), (row, claim.of[1]))
+        return {figures.title(row): figures.tests((row, claim.of[0]), (row, claim.of[1]))}
 
     def tell(claim: Claim, figures: Figures, decimals: int) -> str:
         _, (first, second) = together(claim, figures, 2)[place]
@@ -196,22 +263,20 @@ def at_end(place: int) -> tuple[Callable[[Claim, Figures], int], Callable[[Claim
     return compare, tell
 
 
-def peak(claim: Claim, figures: Figures) -> int:
+def peak(claim: Claim, figures: Figures) -> Tests:
     (name,) = claim.of
     rows = {figures.places[row]: row for row in figures.column(name)}
     if claim.at not in rows or len(rows) < 2:
         raise Missing
     best = rows.pop(claim.at)
-    pairs = [((best, name), (row, name)) for row in rows.values()]
-    if any(figures.sign(*pair, LEVEL / len(pairs)) < 0 for pair in pairs):
-        return -1
-    return min(max(figures.sign(*pair), 0) for pair in pairs)
+    return {f"against {figures.title(row)}": figures.tests((best, name), (row, name)) for row in rows.values()}
 
 
 def describe_peak(claim: Claim, figures: Figures, decimals: int) -> str:
     values = {figures.places[row]: value for row, value in figures.column(claim.of[0]).items()}
     best = max(values, key=lambda place: values[place])
-    return f"best at {best:g}: {values[best]:.{decimals}f}; at {claim.at:g}: {values.get(claim.at, 0):.{decimals}f}"
+    other = f"; at {claim.at:g}: {values[claim.at]:.{decimals}f}" if claim.at in values and claim.at != best else ""
+    return f"best of {len(values)} at {best:g}: {values[best]:.{decimals}f}{other}"
 
 
 # Differences between differences.
@@ -222,17 +287,16 @@ def gains_of(claim: Claim, figures: Figures) -> dict[int, float]:
     return {row: first - second for row, (first, second) in together(claim, figures, 2)}
 
 
-def sign_over_seeds(figures: Figures, statistic: Callable[[Callable[[Place], Scores]], Scores], level: float) -> int:
-    """The sign of a number that is made of several cells, if it is significant for each seed that all of them have, and
-    the seeds agree."""
-    signs = set()
+def tests_of(figures: Figures, statistic: Callable[[Callable[[Place], Scores]], Scores]) -> list[Test]:
+    """Of a number that is made of several cells, for each seed that all of them have."""
+    tests = []
     for seed in figures.seeds:
         try:
             value, *resampled = statistic(partial(figures.resampled, seed=seed))
         except Missing:  # a row has seeds of its own
             continue
-        signs.add(int(np.sign(value)) if p_value(value, np.array(resampled)) < level else 0)
-    return signs.pop() if len(signs) == 1 else 0
+        tests.append(Test(seed, float(value), p_value(value, np.array(resampled))))
+    return tests
 
 
 def gain(claim: Claim, row: int, scores: Callable[[Place], Scores]) -> Scores:
@@ -240,15 +304,11 @@ def gain(claim: Claim, row: int, scores: Callable[[Place], Scores]) -> Scores:
     return scores((row, first)) - scores((row, second))
 
 
-def wider(claim: Claim, figures: Figures) -> int:
-    pairs = list(pairs_of_rows(claim, figures))
+def wider(claim: Claim, figures: Figures) -> Tests:
+    def tests(before: int, after: int) -> list[Test]:
+        return tests_of(figures, lambda scores: gain(claim, after, scores) - gain(claim, before, scores))
 
-    def sign(before: int, after: int, level: float) -> int:
-        return sign_over_seeds(figures, lambda scores: gain(claim, after, scores) - gain(claim, before, scores), level)
-
-    if all(sign(*pair, LEVEL) > 0 for pair in pairs):
-        return 1
-    return -1 if any(sign(*pair, LEVEL / len(pairs)) < 0 for pair in pairs) else 0
+    return {figures.title(after): tests(before, after) for before, after in pairs_of_rows(claim, figures)}
 
 
 def pairs_of_rows(claim: Claim, figures: Figures) -> dict[tuple[int, int], tuple[float, float]]:
@@ -280,14 +340,14 @@ def mean_distances(claim: Claim, rows: list[int], scores: Callable[[Place], Scor
     return near, far
 
 
-def narrower(claim: Claim, figures: Figures) -> int:
+def narrower(claim: Claim, figures: Figures) -> Tests:
     rows = [row for row, _ in together(claim, figures)]
 
     def statistic(scores: Callable[[Place], Scores]) -> Scores:
         near, far = mean_distances(claim, rows, scores)
         return far - near
 
-    return sign_over_seeds(figures, statistic, LEVEL)
+    return {"": tests_of(figures, statistic)}
 
 
 def describe_narrower(claim: Claim, figures: Figures, decimals: int) -> str:
@@ -295,9 +355,9 @@ def describe_narrower(claim: Claim, figures: Figures, decimals: int) -> str:
     return f"{near:.{decimals}f} against {far:.{decimals}f}"
 
 
-def shrinks(claim: Claim, figures: Figures) -> int:
+def shrinks(claim: Claim, figures: Figures) -> Tests:
     rows = [row for row, _ in together(claim, figures, 2)]
-    return sign_over_seeds(figures, lambda scores: gain(claim, rows[0], scores) - gain(claim, rows[-1], scores), LEVEL)
+    return {"": tests_of(figures, lambda scores: gain(claim, rows[0], scores) - gain(claim, rows[-1], scores))}
 
 
 def describe_shrinks(claim: Claim, figures: Figures, decimals: int) -> str:
@@ -362,21 +422,25 @@ def describe_about(claim: Claim, figures: Figures, decimals: int) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    check: Callable[[Claim, Figures], int]
+    tests: Callable[[Claim, Figures], Tests]
     describe: Callable[[Claim, Figures, int], str]
-    by_seed: bool = True  # seeds are asked one by one; else the check asks for signs, which know of all seeds
+    limit: Callable[[Claim, Figures], int] | None = None  # in place of tests: each seed keeps it, 1, or does not, -1
+
+
+def of_limit(limit: Callable[[Claim, Figures], int], describe: Callable[[Claim, Figures, int], str]) -> Check:
+    return Check(lambda claim, figures: {}, describe, limit)
 
 
 CHECKS: dict[str, Check] = {
-    "higher": Check(higher, describe_higher, by_seed=False),
-    "first": Check(*at_end(0), by_seed=False),
-    "last": Check(*at_end(-1), by_seed=False),
-    "peak": Check(peak, describe_peak, by_seed=False),
-    "wider": Check(wider, describe_wider, by_seed=False),
-    "narrower": Check(narrower, describe_narrower, by_seed=False),
-    "shrinks": Check(shrinks, describe_shrinks, by_seed=False),
-    "fails": Check(fails, describe_fails),
-    "slower": Check(slower, describe_slower),
-    "close": Check(close, describe_close),
-    "about": Check(about, describe_about),
+    "higher": Check(higher, describe_higher),
+    "first": Check(*at_end(0)),
+    "last": Check(*at_end(-1)),
+    "peak": Check(peak, describe_peak),
+    "wider": Check(wider, describe_wider),
+    "narrower": Check(narrower, describe_narrower),
+    "shrinks": Check(shrinks, describe_shrinks),
+    "fails": of_limit(fails, describe_fails),
+    "slower": of_limit(slower, describe_slower),
+    "close": of_limit(close, describe_close),
+    "about": of_limit(about, describe_about),
 }

@@ -62,10 +62,14 @@ class Table:
         return [(group, list(rows)) for group, rows in groupby(self.rows, key=lambda row: row.group)]
 
     @property
+    def has_papers(self) -> bool:
+        """Whether it has numbers of the paper."""
+        return any(cell.paper for row in self.rows for cell in row.cells)
+
+    @property
     def is_papers_alone(self) -> bool:
-        """Whether it has numbers of the paper, and nothing of it was run."""
-        cells = [cell for row in self.rows for cell in row.cells]
-        return any(cell.paper for cell in cells) and {cell.verdict for cell in cells} - {""} == {"not run"}
+        """Whether it has those alone: nothing of it was run."""
+        return self.has_papers and {cell.verdict for row in self.rows for cell in row.cells} - {""} == {"not run"}
 
 
 @dataclass

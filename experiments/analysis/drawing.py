@@ -14,6 +14,8 @@ matplotlib.use("Agg")
 
 from matplotlib.figure import Figure
 
+from bpe_dropout.files import whole
+
 INK = "#010203"  # black, but one that can be told from any other
 SIZE = (6.4, 3.6)  # inches
 # Okabe and Ito's colours, which people with any colour vision can tell apart; darkened or lightened to be seen on white
@@ -66,8 +68,11 @@ def write(figure: Figure, folder: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     text = svg(figure).replace("currentColor", "#000000")
     style = '<rect width="100%" height="100%" fill="#ffffff"/>'
-    (folder / f"{name}.svg").write_text(re.sub(r"(<svg [^>]*>)", rf"\1\n {style}", text, count=1), "utf-8")
-    figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    with whole(folder / f"{name}.svg") as part:
+        part.write_text(re.sub(r"(<svg [^>]*>)", rf"\1\n {style}", text, count=1), "utf-8")
+    with whole(folder / f"{name}.pdf") as part:
+        nothing = {"CreationDate": None, "Creator": None, "Producer": None}
+        figure.savefig(part, format="pdf", metadata=nothing)
 
 
 def draw_steps(axes: Any, counts: dict[int, int], label: str, shade: str, name: str) -> None:

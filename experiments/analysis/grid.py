@@ -13,15 +13,13 @@ Runs of one's own are put into rows by what the item says:
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
-from scripts.compare import LEVEL
 from scripts.measures import MEASURES, is_of_text
 from scripts.paper import Agreement, Claim, Item
 from scripts.resampling import Scores
@@ -187,6 +185,12 @@ class GridFigures:
     def seeds(self) -> list[int]:
         return sorted({Run.parse(run).seed for entry in self.grid.entries for run in entry.runs})
 
+    def title(self, row: int) -> str:
+        return title_of(self.grid.lines[row])
+
+    def seeds_of(self, claim: Claim) -> list[int]:
+        return common_seeds(self.entries(claim))
+
     def of_seed(self, seed: int) -> GridFigures:
         return replace(self, seed=seed)
 
@@ -227,27 +231,22 @@ class GridFigures:
     def has_test(self, claim: Claim) -> bool:
         return all(entry.is_exact or entry.number == "bleu" for entry in self.entries(claim))
 
-    def sign(self, first: tuple[int, str], second: tuple[int, str], level: float = LEVEL) -> int:
-        return sign_of(*self.both(first, second), self.results, level)
+    def tests(self, first: claims.Place, second: claims.Place) -> list[claims.Test]:
+        if self.is_paper:
+            raise claims.NotCompared
+        one, other = (self.grid.lines[row].entries[name] for row, name in (first, second))
+        return tests_of(one, other, self.results)
 
     def resampled(self, cell: tuple[int, str], seed: int) -> Scores:
         row, name = cell
         entry = self.grid.lines[row].entries[name]
         if seed not in entry.by_seed:
             raise claims.Missing
-        run, value = entry.by_seed[seed]
+        run, _ = entry.by_seed[seed]
         found = self.results.resampled(run, entry.record) if entry.number == "bleu" else None
         if found is None:
             raise claims.NotCompared
-        return np.concatenate([[value], found])
-
-    def differences(self, first: tuple[int, str], second: tuple[int, str]) -> list[float]:
-        one, other = self.both(first, second)
-        return [one.by_seed[seed][1] - other.by_seed[seed][1] for seed in common_seeds([one, other])]
-
-    def both(self, first: tuple[int, str], second: tuple[int, str]) -> tuple[Entry, Entry]:
-        one, other = (self.grid.lines[row].entries[name] for row, name in (first, second))
-        return one, other
+        return found
 
 
 def common_seeds(entries: Sequence[Entry]) -> list[int]:
@@ -255,20 +254,20 @@ def common_seeds(entries: Sequence[Entry]) -> list[int]:
     return sorted(set.intersection(*(set(entry.by_seed) for entry in entries)))
 
 
-def sign_of(first: Entry, second: Entry, results: Results, level: float = LEVEL) -> int:
-    """1 if the first of two is found to be higher, -1 if lower, 0 if neither. BLEU must differ significantly for each
-    seed that both have, and the seeds must agree."""
-    signs = set()
+def tests_of(first: Entry, second: Entry, results: Results) -> list[claims.Test]:
+    """How far the first of two is above the second, for each seed that both have. BLEU must have been compared; of a
+    text alone a difference is a difference; other numbers of models have no test."""
+    found = []
     for seed in common_seeds([first, second]):
         (run, value), (other, other_value) = first.by_seed[seed], second.by_seed[seed]
-        sign = (value > other_value) - (value < other_value)
+        p = 0.0 if first.is_exact else math.nan
         if first.number == "bleu":
             pair = compared(run, other, results, first.record)
             if pair is None:
                 raise claims.NotCompared
-            sign = sign if pair["p"] < level else 0
-        signs.add(sign)
-    return signs.pop() if len(signs) == 1 else 0
+            p = pair["p"]
+        found.append(claims.Test(seed, value - other_value, p))
+    return found
 
 
 def compared(run: str, other: str, results: Results, record: str) -> dict[str, Any] | None:
@@ -467,28 +466,25 @@ def mark_best(grid: Grid, results: Results) -> list[str]:
         if len(there) < 2:
             continue
         top = max(there, key=lambda entry: entry.value or 0)
-        if not all(differences(entry, top, results) for entry in there if entry is not top):
+        others = [(entry, tests_if_compared(top, entry, results)) for entry in there if entry is not top]
+        if not all(tests for _, tests in others):
             missing = True
             continue
-        for entry in there:
-            entry.best = entry is top or sign_of(top, entry, results) <= 0
+        top.best = True
+        for entry, tests in others:
+            entry.best = claims.sign_of(tests) <= 0
         notes.append(significance(line, grid, results))
     if missing:
         notes.append("Nothing is bold in rows whose runs were not compared with each other.")
     return notes
 
 
-def differences(first: Entry, second: Entry, results: Results) -> list[tuple[float, float]]:
-    """How far the second of two systems is above the first, and the p of it, for each seed that both have; none, if
-    some of them were not compared."""
-    found = []
-    for seed in common_seeds([first, second]):
-        (run, value), (other, other_value) = first.by_seed[seed], second.by_seed[seed]
-        pair = compared(run, other, results, first.record)
-        if pair is None:
-            return []
-        found.append((other_value - value, pair["p"]))
-    return found
+def tests_if_compared(first: Entry, second: Entry, results: Results) -> list[claims.Test]:
+    """None, if some of the runs were not compared."""
+    try:
+        return tests_of(first, second, results)
+    except claims.NotCompared:
+        return []
 
 
 def significance(line: Line, grid: Grid, results: Results) -> str:
@@ -496,10 +492,14 @@ def significance(line: Line, grid: Grid, results: Results) -> str:
     entries = {name: entry for name, entry in line.entries.items() if entry.value is not None}
     found = []
     for first, second in itertools.combinations(entries, 2):
-        if each := differences(entries[first], entries[second], results):
-            difference, ps = fmean(one for one, _ in each), ", ".join(f"{p:.3f}" for _, p in each)
+        if tests := tests_if_compared(entries[second], entries[first], results):
+            difference, ps = fmean(one.difference for one in tests), ", ".join(f"{one.p:.3f}" for one in tests)
             found.append(f"{grid.columns[second]} − {grid.columns[first]} = {difference:+.2f} (p = {ps})")
-    return f"{line.group + ', ' if line.group else ''}{line.title}: {', '.join(found)}"
+    return f"{title_of(line)}: {', '.join(found)}"
+
+
+def title_of(line: Line) -> str:
+    return f"{line.group}, {line.title}" if line.group else line.title
 
 
 def table_of(item: Item, grid: Grid) -> tuple[list[str], list[Row]]:
@@ -564,13 +564,10 @@ def draw_lines(item: Item, grid: Grid) -> Any:
     figure, (axes,) = new_figure()
     names = list(grid.columns)
     for number, name in enumerate(names):
-        points = [
-            (line.at, line.entries[name].value)
-            for line in grid.lines
-            if name in line.entries and line.entries[name].value is not None
-        ]
-        if not points:
+        there = {line.at: line.entries[name].value for line in grid.lines if name in line.entries}
+        if not any(value is not None for value in there.values()):
             continue
+        points = [(place, math.nan if value is None else value) for place, value in there.items()]  # no line over gaps
         system = grid.colours.get(name, name)
         same = [other for other in names[:number] if grid.colours.get(other, other) == system]
         xs, ys = zip(*points, strict=True)
@@ -590,6 +587,7 @@ def draw_lines(item: Item, grid: Grid) -> Any:
         places = [line.at for line in grid.lines]
         axes.set_xticks(places, [line.title for line in grid.lines])
         axes.minorticks_off()
-    axes.set_ylim(bottom=0 if item.axis == "p" else None)
+    if item.axis == "p":
+        axes.set_ylim(0, 1.08 * max(entry.value or 0 for entry in grid.entries))
     figure.legend(loc="outside upper center", ncols=4)  # above the curves, which may be anywhere
     return figure

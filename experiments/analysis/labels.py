@@ -50,6 +50,7 @@ def text_title(run: Run, configs: Path) -> str:
 
 def vocabulary_title(run: Run, configs: Path) -> str:
     """
+    >>> from scripts.corpora import CONFIGS
     >>> vocabulary_title(Run.parse("iwslt15.en-zh.bpe.base.seed1"), CONFIGS)
     '4k / 16k'
     """

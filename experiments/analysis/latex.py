@@ -25,9 +25,10 @@ SPECIAL = {
 
 
 def render_table(table: Table) -> str:
-    theirs = "The numbers are those" if table.is_papers_alone else "In brackets: the numbers"
+    beside = " In brackets: the numbers of Provilkov et al. (2020)." if table.has_papers else ""
+    theirs = " The numbers are those of Provilkov et al. (2020)." if table.is_papers_alone else beside
     lines = [
-        rf"% Made by `make report`; needs \usepackage{{booktabs}}. {theirs} of Provilkov et al. (2020).",
+        rf"% Made by `make report`; needs \usepackage{{booktabs}}.{theirs}",
         r"\begin{table}",
         r"\centering",
         rf"\begin{{tabular}}{{{columns_of(table)}}}",

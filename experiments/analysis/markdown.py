@@ -66,7 +66,7 @@ def render_table(table: Table, under: str = "") -> str:
     for group, rows in table.groups:
         lines += [row_of([f"**{group}**", *[""] * (len(table.columns) - 1)])] if group else []
         lines += [row_of([render_cell(cell) for cell in row.cells]) for row in rows]
-    for note in table.notes:
+    for note in [*(["The paper's numbers."] if table.is_papers_alone else []), *table.notes]:
         lines += ["", note]
     return "\n".join(lines)
 

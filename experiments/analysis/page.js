@@ -257,8 +257,9 @@ const startSorting = (table) => {
   });
 };
 
-// In the contents, the part that is being read.
+// In the contents, the part that is being read. On a phone they are closed.
 const startContents = () => {
+  byId("contents").open = !matchMedia("(max-width: 40rem)").matches;
   const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
   const seen = new Set();
   const observer = new IntersectionObserver(
@@ -277,7 +278,8 @@ const startContents = () => {
 
 // The explorer.
 
-const SHOWN = 50; // segmentations
+const SHOWN = 10; // segmentations, before all are asked for
+const MOST = 1000; // segmentations, when they are
 const LONGEST = 100; // characters of a word
 const SEEDS = 2 ** 32;
 
@@ -313,7 +315,7 @@ const limitsOf = ({ thing, hasCapitals }) =>
       ? `This language has no spaces: what BPE segments is a phrase, here of at most ${LONGEST} characters.`
       : `One word at a time, of at most ${LONGEST} characters.`,
     "Very long ones have too many segmentations to list " +
-      `(more than ${STATES.toLocaleString("en")} states on the way to them): of these only plain BPE and draws are shown.`,
+      `(more than ${STATES.toLocaleString("en")} states on the way to them): of these plain BPE and a draw are shown, and their probabilities where those can be found.`,
     `Nothing is tokenized: punctuation that you type is part of the ${thing}.`,
     hasCapitals ? "" : "The merges are of lowercased text, so capitals are lowercased.",
   ].join(" ");
@@ -344,15 +346,22 @@ const inSlices = async (work, doing, isStale) => {
   }
 };
 
-const showDistribution = ({ word, p }, found, single) => {
+const showDistribution = ({ word, p }, found, single, shown = SHOWN) => {
+  byId("all").hidden = true;
   byId("segmentations").setAttribute("aria-busy", "false");
   byId("segmentations").parentElement.hidden = !found;
   byId("more").textContent = "";
   if (!found) {
     byId("expectation").textContent =
-      `“${word}” has too many segmentations to list them all: more than ${STATES} states would have to be visited. ` +
+      `“${word}” has too many segmentations to list them all: more than ${STATES.toLocaleString("en")} states would have to be visited. ` +
       "A single draw is shown below." +
-      single.map(([name, probability]) => ` The probability of ${name} is ${readable(probability)}.`).join("");
+      single
+        .map(([name, probability]) =>
+          probability === null
+            ? ` The probability of ${name} would take as many.`
+            : ` The probability of ${name} is ${readable(probability)}.`,
+        )
+        .join("");
     return;
   }
   found.sort((a, b) => b[1] - a[1]);
@@ -363,7 +372,7 @@ const showDistribution = ({ word, p }, found, single) => {
     " pieces on average.",
   );
   byId("segmentations").tBodies[0].replaceChildren(
-    ...found.slice(0, SHOWN).map(([pieces, probability]) => {
+    ...found.slice(0, shown).map(([pieces, probability]) => {
       const bar = make("div");
       bar.style.width = `${(100 * probability) / found[0][1]}%`;
       return make(
@@ -375,10 +384,14 @@ const showDistribution = ({ word, p }, found, single) => {
       );
     }),
   );
-  const rest = found.slice(SHOWN);
+  const rest = found.slice(shown);
   if (rest.length) {
     const together = rest.reduce((sum, [, probability]) => sum + probability, 0);
     byId("more").textContent = `and ${rest.length} more with a probability of ${readable(together)} together`;
+    const most = Math.min(found.length, MOST);
+    byId("all").textContent = most < found.length ? `Show the first ${most}` : `Show all ${most}`;
+    byId("all").hidden = shown >= most;
+    byId("all").onclick = () => showDistribution({ word, p }, found, single, most);
   }
 };
 
@@ -435,7 +448,7 @@ const startExplorer = () => {
     return cache.get(number);
   };
   const state = () => {
-    const [number, typed] = [Number(byId("table").value), byId("word").value];
+    const [number, typed] = [Number(byId("table").value), byId("word").value.trim()];
     const table = tableAt(number);
     return {
       number,
@@ -497,7 +510,7 @@ const startExplorer = () => {
       const doing = `“${now.word}” has too many segmentations to list. Finding the probability of ${name} …`;
       const probability = await inSlices(probabilityOf(pieces, ranks, now.p), doing, isStale);
       if (isStale()) return;
-      if (probability !== null) single.push([name, probability]);
+      single.push([name, probability]);
       showDistribution(now, found, single);
     }
   };
@@ -517,12 +530,13 @@ const startExplorer = () => {
     byId("explorer").scrollIntoView();
   };
 
-  // A table comes with its own example, unless something else was typed.
-  let example = tables[byId("table").value].example;
+  // A table comes with its own example and p, unless something else was typed.
+  let last = tables[byId("table").value];
   byId("table").addEventListener("input", () => {
-    const next = tables[byId("table").value].example;
-    if (byId("word").value === example) byId("word").value = next;
-    example = next;
+    const next = tables[byId("table").value];
+    if (byId("word").value === last.example) byId("word").value = next.example;
+    if (byId("p").valueAsNumber === last.p) byId("p").value = byId("slider").value = next.p;
+    last = next;
   });
   byId("slider").addEventListener("input", () => (byId("p").value = byId("slider").value));
   byId("p").addEventListener("input", () => (byId("slider").value = byId("p").value));

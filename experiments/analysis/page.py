@@ -37,6 +37,11 @@ class MergeTable:
     def example(self) -> str:
         return PHRASES.get(self.language, WORD)
 
+    @property
+    def p(self) -> float:
+        """The paper's."""
+        return 0.6 if self.language in PHRASES else 0.1
+
 
 def render(introduction: str, found: ReportPart | None, sections: list[Section], tables: list[MergeTable]) -> str:
     """The page; without merge tables it has no explorer."""
@@ -168,6 +173,7 @@ def merges_json(tables: list[MergeTable]) -> Markup:
             "title": table.title,
             "language": table.language,
             "example": table.example,
+            "p": table.p,
             "thing": "phrase" if table.language in PHRASES else "word",
             "merges": "\n".join(map(" ".join, table.pairs)),
         }

@@ -5,16 +5,21 @@ It is arranged here, and written as Markdown and as one page; tables are also wr
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+
 from bpe_dropout.files import whole
-from scripts.paper import Item, fill
+from scripts.compare import LEVEL
+from scripts.paper import Item, fill, study
+from scripts.resampling import Scores, p_value
 from scripts.runs import plan_run
 
 from . import drawing, latex, markdown, page
-from .claims import ANSWERS, NOT_REPRODUCED, NOT_RUN, ONE_SEED, REPRODUCED, UNDECIDED, Verdict
+from .claims import NOT_REPRODUCED, NOT_RUN, ONE_SEED, REPRODUCED, RUNS_MISSING, UNDECIDED, Verdict
 from .document import Cell, Finding, ReportPart, Row, Section, Table
 from .grid import finding_of, paper_numbers
 from .merges import codes_of, distinct, table_title
@@ -34,14 +39,23 @@ by one rule for all systems. `make study` runs it again, on a CPU; only the Japa
 
 RULE = """
 A difference of BLEU, or between two such differences, counts as found if it is significant for each seed (SacreBLEU's
-paired bootstrap, p < 0.05, of one tail) and the seeds agree in its sign; one row of several speaks against a claim if
+paired bootstrap, p < 0.05, one-tailed) and the seeds agree in its sign; one row of several speaks against a claim if
 its p is below 0.05 divided by their number. Other numbers of trained models are compared by a sign test over all rows
 and seeds. Where a claim has a limit (a quarter, 1.1 times), each seed must keep it, and there is no test. Numbers of a
 text alone are exact. A claim is undecided where neither it nor its opposite is found, or runs are missing. A bootstrap
-knows the noise of the test set, not that of training: verdicts that rest on one seed say so. Numbers are differences of
-BLEU, if a claim says nothing else, over the rows of its table: of the paper's large models on its corpora, and of the
-study's small ones on a small text. So signs can be compared, and sizes cannot; how much longer a text becomes depends
-on the text and on the number of pieces."""
+knows the noise of the test set, not that of training: verdicts that rest on one seed say so.{noise} Numbers are
+differences of BLEU, if a claim says nothing else, above 0 where they are as it says, over the rows of its table, and of
+the seeds that both systems have: of the paper's large models on its corpora, and of the study's small ones on a small
+text. So signs can be compared, and sizes cannot; how much longer a text becomes depends on the text and on the number
+of pieces."""
+
+NOISE = """
+Of two trainings of one system that differ in their seed alone, the same test finds a difference in {found} of {pairs}
+cases, and on average they are {mean:.2f} BLEU apart: a difference of that size with one seed may be noise."""
+
+WHAT_WAS_RUN = """
+{done} of the study's {models} small models are trained, on parts of Multi30k and Tatoeba; of the paper's own {papers}
+models, {own}, since they need GPUs. Of {claims} claims: {told}. How that is decided is said below the table."""
 
 QUESTIONS = """
 Asked by the study, and not said by the paper, or not in these words; answered by the same rule."""
@@ -50,9 +64,9 @@ STUDY = """
 Small Transformers (2 layers, 128 dimensions) on parts of Multi30k and of Tatoeba. What counts on the dev set is the
 mean BLEU of five checkpoints in a row, 250 updates apart: training stops when it has not risen for 1500 updates, and
 the five with the best mean are averaged. The average translates, with beam 4 and length penalty 0.6. Cells are means
-over seeds, with the smallest and the largest in brackets. All seeds share one part of the text, so that they differ in
-training alone. The regime (5000 pairs, 1000 pieces) was chosen by first trials on En-De, seed 1, that looked at its
-test set."""
+over seeds, with the smallest and the largest; a list of p has one for each seed, of which 0.001 is the smallest that
+1000 resampled test sets can show. All seeds share one part of the text, so that they differ in training alone. The
+regime (5000 pairs, 1000 pieces) was chosen by first trials on En-De, seed 1, that looked at its test set."""
 
 PAPERS_OWN = """
 Numbers are the paper's, where nothing else is said. Ours beside them need its corpora and a GPU: `make fill-report`
@@ -97,33 +111,75 @@ def arrange(items: list[Item], parts: list[ReportPart], results: Results, config
 
 
 def claims_of(items: dict[str, Item], parts: list[ReportPart], results: Results, configs: Path) -> ReportPart:
-    """The table that the report begins with: what the paper claims, its numbers, the study's, and the verdict."""
-    order = (REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_RUN)  # what was run comes first
-    rows: dict[str, list[Row]] = {verdict: [] for verdict in order}
-    answers: dict[str, list[Row]] = {ANSWERS.get(verdict, verdict): [] for verdict in order}
-    on_one_seed = 0
-    for item, part in zip(items.values(), parts, strict=True):
-        for finding in findings_of(item, part) if item.is_study else []:
-            verdict = Cell(spread=finding.why, verdict=finding.verdict)
-            numbers = finding.numbers or "–"
-            if finding.is_ours:
-                answers[finding.verdict].append(Row([*map(Cell, [finding.text, item.section, numbers]), verdict]))
-                continue
-            paper = paper_numbers(items[item.of], finding.name, results, configs) if item.of else ""
-            cells = [finding.text, item.section, paper or "–", numbers]
-            rows[finding.verdict].append(Row([*map(Cell, cells), verdict]))
-            on_one_seed += finding.why == ONE_SEED
-    told = ", ".join(f"{len(found)} {verdict}" for verdict, found in rows.items() if found)
-    every = [row for found in rows.values() for row in found]
-    seeds = f" ({on_one_seed} by one seed)" if on_one_seed else ""
-    text = f"Of {len(every)} claims: {told}{seeds}. How that is decided is said below the table."
+    """The table that the report begins with: what the paper claims, its numbers, the study's, and the verdict. In the
+    order of the study, the most telling first; what was not run comes last."""
+    pairs = zip(items.values(), parts, strict=True)
+    found = [(item, one) for item, part in pairs if item.is_study for one in findings_of(item, part)]
+    found.sort(key=lambda one: one[1].verdict == NOT_RUN)
+    rows, asked = list[Row](), list[Row]()
+    for item, finding in found:
+        verdict = Cell(spread=finding.why, verdict=finding.verdict)
+        numbers = finding.numbers or "–"
+        if finding.is_ours:
+            asked.append(Row([*map(Cell, [finding.text, item.section, numbers]), verdict]))
+        else:
+            paper = papers_words(items, item, finding.name, results, configs)
+            rows.append(Row([*map(Cell, [finding.text, item.section, paper or "–", numbers]), verdict]))
+    text = what_was_run([one for _, one in found if not one.is_ours], results, configs)
     columns = ["what the paper says", "where", "the paper's numbers", "the study's", "verdict"]
     title = "What was found"
-    tables = [Table("table-claims", title, columns, every, notes=[RULE.strip()])]
-    if asked := [row for found in answers.values() for row in found]:
+    rule = RULE.format(noise=noise_of_seeds(list(items.values()), results, configs))
+    tables = [Table("table-claims", title, columns, rows, notes=[" ".join(rule.split())])]
+    if asked:
         columns = ["what else was asked", "where it belongs", "the study's", "answer"]
         tables.append(Table("table-questions", "Questions of our own", columns, asked, notes=[QUESTIONS.strip()]))
     return ReportPart("claims", title, "", text, [*tables])
+
+
+def papers_words(items: dict[str, Item], item: Item, name: str, results: Results, configs: Path) -> str:
+    """What the paper prints of a claim: in its tables, or in words."""
+    said = next(claim.paper for claim in item.claims if claim.name == name)
+    return said or (paper_numbers(items[item.of], name, results, configs) if item.of else "")
+
+
+def what_was_run(found: list[Finding], results: Results, configs: Path) -> str:
+    """How many models were trained, and how many claims have which verdict."""
+    ours, papers = study(configs).runs, fill("report", [], configs).runs
+    done, own = (sum(results.get(run.name) is not None for run in runs) for runs in (ours, papers))
+    told = []
+    for verdict in (REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_RUN):
+        of_it = [one for one in found if one.verdict == verdict]
+        unfinished = sum(is_unfinished(one) for one in of_it)
+        on_one_seed = sum(one.why == ONE_SEED for one in of_it)
+        more = f" ({unfinished} of them since runs are missing)" if unfinished else ""
+        more += f" ({on_one_seed} of them by one seed)" if on_one_seed else ""
+        told += [f"{len(of_it)} {verdict}{more}"] if of_it else []
+    made = WHAT_WAS_RUN.format(
+        done=done, models=len(ours), papers=len(papers), own=own or "none", claims=len(found), told=", ".join(told)
+    )
+    return " ".join(made.split())
+
+
+def noise_of_seeds(items: list[Item], results: Results, configs: Path) -> str:
+    """How often the test of two systems finds a difference between two trainings of one, and how large those are."""
+    seen: dict[tuple[str, str], list[Scores]] = {}
+    for item in items:
+        for row, _, runs in item.cells(configs) if item.is_study and not item.measure and item.number == "bleu" else ():
+            if len(runs) < 2 or (runs[0].name, row.testset) in seen:
+                continue
+            scores = [results.resampled(run.name, row.testset) for run in runs]
+            seen[runs[0].name, row.testset] = [one for one in scores if one is not None]
+    pairs = [one - other for found in seen.values() for one, other in itertools.combinations(found, 2)]
+    if not pairs:
+        return ""
+    differ = sum(p_value(pair[0], pair[1:]) < LEVEL for pair in pairs)
+    mean = float(np.mean([abs(pair[0]) for pair in pairs]))
+    return " " + NOISE.strip().format(found=differ, pairs=len(pairs), mean=mean)
+
+
+def is_unfinished(finding: Finding) -> bool:
+    """Whether it is undecided for no other reason than that runs are missing."""
+    return finding.verdict == UNDECIDED and finding.why.endswith(RUNS_MISSING)
 
 
 def findings_of(item: Item, part: ReportPart) -> list[Finding]:
@@ -146,8 +202,9 @@ def write_part(part: ReportPart, output: Path) -> None:
     tables = output / "tables"
     tables.mkdir(parents=True, exist_ok=True)
     for table in part.tables:
-        (tables / f"{table.name}.md").write_text(markdown.render_table(table) + "\n", "utf-8")
-        (tables / f"{table.name}.tex").write_text(latex.render_table(table), "utf-8")
+        for ending, text in (("md", markdown.render_table(table) + "\n"), ("tex", latex.render_table(table))):
+            with whole(tables / f"{table.name}.{ending}") as part_of_it:
+                part_of_it.write_text(text, "utf-8")
     for one in part.drawings:
         drawing.write(one.figure, output / "figures", one.name)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bpe_dropout import InputError
 from scripts.kept import counts
 from scripts.resampling import Scores, read_scores
@@ -61,9 +63,11 @@ class Results:
         return None if value is None else float(value)
 
     def resampled(self, run: str, testset: str) -> Scores | None:
-        """BLEU on resampled test sets, where a result has it."""
+        """BLEU, and then that on each of the resampled test sets, where a result has it."""
         found = self.get(run, testset)
-        return read_scores(found["resampled bleu"]) if found and "resampled bleu" in found else None
+        if not found or "resampled bleu" not in found:
+            return None
+        return np.concatenate([[found["bleu"]], read_scores(found["resampled bleu"])])
 
     def comparison(self, runs: list[str], testset: str = TEST) -> dict[str, Any] | None:
         """A comparison of all of these runs, with the scores that they have: not one of earlier translations."""

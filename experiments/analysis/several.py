@@ -24,13 +24,14 @@ from scripts.compare import compare
 from scripts.devices import Devices, environment_of, one_device
 from scripts.generate import SUBSET
 from scripts.machine import machine
-from scripts.paper import Item
+from scripts.paper import Claim, Item
 from scripts.runs import BEAM, LENPEN, Plan, Run
 from scripts.score import bleu_of, score
 from scripts.testsets import TEST, read_testset
 
-from .document import Cell, ReportPart, Row, Table
-from .grid import at_the_limit, other_models
+from .claims import Test, Tests, decide, sign_of, span, verdict_of, without_all_runs
+from .document import Cell, Finding, ReportPart, Row, Table
+from .grid import at_the_limit, finding_of, other_models
 from .labels import group_title, system_title
 from .measurement import begin, record, sides_of
 from .results import Results
@@ -153,25 +154,52 @@ def build(item: Item, results: Results, configs: Path, own: list[str]) -> Report
         read = [(run.name, "several") for _, runs in shown for run in runs]
         notes = [*at_the_limit(read, results), *other_models(read, results)]
         part.blocks.append(Table(item.name, item.title, ["", *TITLES.values()], rows, notes))
+    if not own:
+        part.findings = [answer(claim, item, results, configs) for claim in item.claims]
     return part
 
 
+def answer(claim: Claim, item: Item, results: Results, configs: Path) -> Finding:
+    """Whether a way (`where`) is better than K = 1 for the models of a column, in all rows and on both test sets: a
+    question of the study's own."""
+    tests, done, wanted = Tests(), list[int](), list[int]()  # how many seeds each cell has, and should have
+    for row, column, runs in item.cells(configs):
+        if column not in claim.of:
+            continue
+        found = {run.seed: results.get(run.name, "several") for run in runs}
+        there = {seed: one for seed, one in found.items() if one is not None}
+        done.append(len(there))
+        wanted.append(len(found))
+        for testset in TESTSETS if there else ():
+            name = f"{row.title}, {read_testset(testset, configs).title}"
+            tests[name] = [compared(one[testset][claim.where], seed) for seed, one in there.items()]
+    verdict = without_all_runs(sum(done), sum(wanted)) or verdict_of(*decide(tests), min(wanted))
+    if not tests:
+        return finding_of(claim, verdict)
+    gains = [fmean(test.difference for test in found) for found in tests.values()]
+    better, worse = (sum(sign_of(found) * sign > 0 for found in tests.values()) for sign in (1, -1))
+    numbers = f"{span(gains, 2)}; significantly higher in {better} of {len(gains)}, lower in {worse}"
+    return finding_of(claim, verdict, numbers)
+
+
 def cells_of(measured: list[dict[str, Any]]) -> list[Cell]:
-    """BLEU, its mean over seeds; chrF; and how many times as long it takes as K = 1."""
+    """BLEU, its mean over seeds; chrF; and how many times as long it takes as K = 1 (×3.4)."""
     numbers = ("bleu", "chrf", "seconds")
     means = {way: {number: fmean(one[way][number] for one in measured) for number in numbers} for way in WAYS}
     cells = []
     for way, mean in means.items():
         times = mean["seconds"] / means[PLAIN]["seconds"]
-        more = f"chrF {mean['chrf']:.2f}" + (f", {times:.1f} times as long" if way != PLAIN else "")
-        cells.append(Cell(f"{mean['bleu']:.2f}", mean["bleu"], more, best=is_better([one[way] for one in measured])))
+        more = f"chrF {mean['chrf']:.2f}" + (f", ×{times:.1f}" if way != PLAIN else "")
+        cells.append(
+            Cell(f"{mean['bleu']:.2f}", mean["bleu"], more, best=sign_of([compared(one[way]) for one in measured]) > 0)
+        )
     return cells
 
 
-def is_better(of_seeds: list[dict[str, Any]]) -> bool:
-    """Whether a way is significantly better than K = 1 for each seed."""
-    pairs = [one.get("against plain") for one in of_seeds]
-    return all(pair and pair["significant"] and pair["difference"] > 0 for pair in pairs)
+def compared(way: dict[str, Any], seed: int = 0) -> Test:
+    """How far a way is above K = 1, which is not compared with itself."""
+    pair = way.get("against plain", {"difference": 0.0, "p": 1.0})
+    return Test(seed, pair["difference"], pair["p"])
 
 
 if __name__ == "__main__":

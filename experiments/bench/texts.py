@@ -21,6 +21,7 @@ from pathlib import Path
 from bpe_dropout import Corpus, InputError
 from bpe_dropout.data.making import prepare_text
 from bpe_dropout.data.preparation import Preparation
+from bpe_dropout.files import whole
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "data" / "bench"
@@ -185,10 +186,8 @@ def in_mirror(name: str) -> Path:
 def make(path: Path, write: Callable[[Path], object]) -> Path:
     if not path.exists():
         say(f"making {path.relative_to(ROOT)}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        write(part)
-        part.rename(path)
+        with whole(path) as part:
+            write(part)
     return path
 
 

@@ -1,22 +1,14 @@
 """Which sentences make a batch: against a loop that is written to be read."""
 
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_dropout import InputError
-from bpe_dropout.data import batches as module
 from bpe_dropout.data.batches import by_length, cut, plan, split_evenly
 
 LENGTHS = st.lists(st.integers(0, 12), min_size=1, max_size=40)
-
-
-def test_examples():
-    done = doctest.testmod(module, extraglobs={"np": np})
-    assert (done.failed, done.attempted) == (0, 4)
 
 
 @given(LENGTHS, st.integers(12, 40), st.none() | st.integers(1, 5))

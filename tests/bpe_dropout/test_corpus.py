@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pickle
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -448,7 +449,7 @@ def test_a_read_only_folder(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("bpe_dropout.word_index.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("bpe_dropout.word_index.whole", refuse)
     with pytest.warns(UserWarning, match="cannot be written"):
         corpus = Corpus(path)
     assert corpus.sentence(0) == ["one", "two"]
@@ -495,6 +496,18 @@ def test_nothing_is_left_behind_when_it_fails(tmp_path):
     with pytest.raises(InputError, match=r"text, line 2: not valid UTF-8, at byte 5"):
         Corpus(path)
     assert [p.name for p in tmp_path.iterdir()] == ["text"]
+
+
+def test_what_a_killed_process_has_left_is_removed(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("one two\n")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = [tmp_path / f"text.words.{socket.gethostname()}.{number}-0.part" for number in (dead.pid, os.getppid())]
+    for one in left:
+        one.write_text("half of it")
+    assert len(Corpus(path)) == 1
+    assert [one.exists() for one in left] == [False, True], "that of a process that still runs is left alone"
 
 
 def test_files_that_vanish(tmp_path, segmenter, dictionary, english):

@@ -169,7 +169,7 @@ def test_words_are_counted_in_blocks(tmp_path, monkeypatch):
     (tmp_path / "text").write_bytes("\n".join(lines).encode())
     monkeypatch.setattr("bpe_dropout.lines.BLOCK", 100)
     for cores in (1, 2, 3, 64):
-        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr("bpe_dropout.learning.count_cores", lambda cores=cores: cores)
         assert list(count_words(tmp_path / "text").items()) == list(count(lines).items())
     lines[300] = "\udcff"
     (tmp_path / "text").write_bytes("\n".join(lines).encode(errors="surrogateescape"))

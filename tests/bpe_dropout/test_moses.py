@@ -1,7 +1,5 @@
 """Words as Moses' script makes them: lines worked out by hand from its rules, and counts over real text."""
 
-import doctest
-
 import pytest
 
 from bpe_dropout.data import moses
@@ -111,7 +109,3 @@ def test_escapes_are_those_of_moses_and_come_back():
     assert escaped == "&amp; &#124; &lt; &gt; &apos; &quot; &#91; &#93; &amp;apos; &amp;amp;quot;"
     assert moses.unescape(escaped) == text
     assert moses.unescape("&nbsp; &am") == "&nbsp; &am"
-
-
-def test_examples():
-    assert doctest.testmod(moses).failed == 0

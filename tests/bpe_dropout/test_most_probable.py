@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import tracemalloc
 
 import pytest
 
@@ -172,6 +173,35 @@ def test_combinations(seed):
     found = list(combinations(lists))
     assert [p for _, p in found] == pytest.approx(expected, rel=1e-12)
     assert len({numbers for numbers, _ in found}) == len(expected)
+    equal = [numbers for numbers, _ in combinations([[0.5, 0.5]] * 3)]
+    assert equal == sorted(equal), "of equals, in the order of their numbers"
+
+
+def test_a_line_of_many_words_takes_little_room():
+    """What waits is kept as what it changes, and not as all its words."""
+    tracemalloc.start()
+    found = list(itertools.islice(combinations([[0.9, 0.1]] * 4000), 16))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sum(found[0][0]) == 0
+    assert all(sum(numbers) == 1 for numbers, _ in found[1:])
+    assert most < 100e6
+
+
+def test_what_leads_nowhere_is_given_up():
+    """Pieces that a vocabulary splits can be made in many ways, none of which ends as it should."""
+    segmenter = Segmenter(Codes((("a", "a"), ("b", "c</w>"))), vocabulary={"a@@", "x"})
+    with pytest.raises(OutOfReach, match="steps to see how it is spelled"):
+        segmenter.probability([*["a@@"] * 60, "xy"], 0.1)
+
+
+@pytest.mark.parametrize("epoch", [-3, 1.5, True, math.nan, "2"])
+def test_an_epoch_that_is_none(segmenter, epoch):
+    for ask in (segmenter.distribution, segmenter.segment):
+        with pytest.raises(InputError, match="the epoch is a whole number from 0 to"):
+            ask("word", "0.2@anneal:5", epoch=epoch)
+    with pytest.raises(InputError, match="the epoch is a whole number from 0 to"):
+        segmenter.most_probable("word", "0.2@anneal:5", 2, epoch=epoch)
 
 
 def test_what_cannot_be_a_segmentation(segmenter):

@@ -42,7 +42,7 @@ def results(tmp_path) -> Made:
 
 @pytest.fixture(scope="session")
 def text(tmp_path_factory, english) -> Path:
-    """500 lines of real English."""
+    """500 lines of English, made up."""
     path = tmp_path_factory.mktemp("text") / "train.en"
     path.write_text("".join(f"{line}\n" for line in english[:500]))
     return path

@@ -1,6 +1,5 @@
 """The benchmarks, but for their times: rows, texts, the processes that take turns, and the pages that they write."""
 
-import doctest
 import gzip
 import json
 import subprocess
@@ -10,7 +9,7 @@ from statistics import median
 import pytest
 
 from bpe_dropout import Corpus, InputError
-from experiments.bench import base, competitor, rows, tables, texts, turns
+from experiments.bench import base, tables, texts
 from experiments.bench.rows import BY_NAME, NAMES, OURS, ROWS, TRAINING
 from experiments.bench.turns import Ratios, take_turns
 from experiments.bench.work import READY, Job
@@ -23,13 +22,6 @@ def job(text, few_codes, tmp_path) -> Job:
     codes = tmp_path / "codes"
     codes.write_text(few_codes.text())
     return Job(OURS, "resegment", str(text), str(text), str(codes), 300, 0.1)
-
-
-@pytest.mark.parametrize("module", [competitor, rows, tables, texts, turns], ids=lambda module: module.__name__)
-def test_examples(module):
-    found = doctest.testmod(module)
-    assert found.attempted
-    assert not found.failed
 
 
 def test_each_row_can_be_measured():

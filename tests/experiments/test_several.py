@@ -1,5 +1,7 @@
 """Translating with several segmentations, measured: what is translated, how it is scored, and the table."""
 
+import itertools
+
 from experiments.analysis.results import Results
 from experiments.analysis.several import TESTSETS, WAYS, build, measure
 from scripts.corpora import CONFIGS
@@ -43,7 +45,7 @@ def test_the_table_has_what_was_measured(results):
     for seed, more in ((1, 0.0), (3, 1.0)):
         # The last is better for both seeds, the one before it for one of them.
         ways = {way: {"bleu": 30 + number + more, "chrf": 50 + more, "seconds": 2.0 * (number + 1),
-                      "against plain": {"difference": number, "significant": number + more > 3}}
+                      "against plain": {"difference": number, "p": 0.01 if number + more > 3 else 0.2}}
                 for number, way in enumerate(WAYS)}  # fmt: skip
         lower = {way: {**one, "bleu": one["bleu"] - 10} for way, one in ways.items()}
         results.add(RUN.format(seed), "several", test=ways, misspelled=lower)
@@ -55,9 +57,43 @@ def test_the_table_has_what_was_measured(results):
     assert table.rows[0].cells[1].commands == [f"make several.{RUN.format(2)}"]
     first, *_, last = table.rows[0].cells[1:]
     assert first.plain == "30.50 (chrF 50.50)"
-    assert last.plain == "34.50 (chrF 50.50, 5.0 times as long)"
+    assert last.plain == "34.50 (chrF 50.50, ×5.0)"
     assert [cell.best for cell in table.rows[1].cells[1:]] == [False] * 4 + [True]
     assert table.notes == []
+
+
+def test_what_is_asked_of_it(results):
+    """Whether 16 averaged are better for models of BPE-dropout: in four directions, on two test sets, three seeds."""
+
+    def answers():
+        found = build(ITEM, Results(results.folder), CONFIGS, []).findings
+        return {one.name: (one.verdict, one.why, one.numbers) for one in found}
+
+    def add(direction, seed, **changed):
+        ways = {
+            way: {"bleu": 30.0, "chrf": 50.0, "seconds": 2.0, "against plain": {"difference": 0.5, "p": 0.01} | changed}
+            for way in WAYS
+        }
+        run = RUN.format(seed).replace("en-de", direction)
+        results.add(run, "several", test=ways, misspelled=ways)
+
+    assert set(answers().values()) == {("not run", "", "")}
+    for direction, seed in itertools.product(("en-de", "de-en", "en-fr", "fr-en"), (1, 2, 3)):
+        if (direction, seed) != ("fr-en", 3):
+            add(direction, seed)
+    numbers = "+0.50; significantly higher in 8 of 8, lower in 0"
+    assert answers()["average-dropout"] == ("undecided", "11 of 12 runs", numbers)
+    add("fr-en", 3)
+    assert answers()["average-dropout"] == ("yes", "", numbers)
+    add("fr-en", 3, p=0.2)
+    why = (
+        "not found in 2 of 24: Fr-En, original, seed 3 (+0.50, p = 0.200); Fr-En, misspelled, seed 3 (+0.50, p = 0.200)"
+    )
+    assert answers()["average-dropout"] == ("undecided", why, "+0.50; significantly higher in 6 of 8, lower in 0")
+    for seed in (1, 2, 3):
+        add("fr-en", seed, difference=-0.5, p=0.001)
+    verdict, _, numbers = answers()["average-dropout"]
+    assert (verdict, numbers) == ("no", "-0.50 to +0.50; significantly higher in 6 of 8, lower in 2")
 
 
 def test_runs_of_ones_own_have_a_table_of_their_own(results):

@@ -6,6 +6,9 @@ import json
 import os
 import re
 import shutil
+import socket
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -121,6 +124,19 @@ def test_overwriting_loses_nothing_else(corpus, data, tmp_path, name):
         f"error: {tmp_path}/DATA also holds {name}, which would be lost: move that elsewhere, or choose another folder"
     )
     assert filecmp.cmp(tmp_path / "DATA" / "codes.en", data / "codes.en", shallow=False)
+
+
+def test_what_a_killed_command_has_left_is_removed(corpus, data, tmp_path):
+    """A whole copy of the corpus, under a temporary name, and within the folder half of an index."""
+    shutil.copytree(data, tmp_path / "DATA")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    mark = f"{socket.gethostname()}.{dead.pid}-0.part"
+    (tmp_path / f"DATA.{mark}").mkdir()
+    (tmp_path / f"DATA.{mark}" / "train.en-xx.en").write_text("half of it")
+    (tmp_path / "DATA" / f"train.en-xx.en.words.{mark}").write_text("half of it")
+    plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite")
+    assert [path.name for path in tmp_path.rglob("*.part")] == []
 
 
 def test_a_file_that_comes_while_the_folder_is_made_is_not_lost(corpus, data, tmp_path, monkeypatch):

@@ -2,8 +2,10 @@
 
 import ast
 import importlib.util
+import io
 import os
 import sys
+import tarfile
 import warnings
 from argparse import Namespace
 from functools import partial
@@ -318,3 +320,19 @@ def test_codes_that_a_checkpoint_names(trained, data, tmp_path, corpus, form):
         translate()
         plugin("average", tmp_path / "outside.pt", "-o", tmp_path / "average.pt")
         assert load_safely(tmp_path / "average.pt")["cfg"]["bpe"]["bpe_dropout_src_codes"] == str(data / "codes.en")
+
+
+@pytest.mark.parametrize("name", ["../outside", "model/../../outside"])
+def test_an_archive_writes_nothing_outside_its_folder(tmp_path, name):
+    path = tmp_path / "model.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for one in ("model/model.pt", name):
+            member = tarfile.TarInfo(one)
+            member.size = 4
+            archive.addfile(member, io.BytesIO(b"evil"))
+    before = tarfile.TarFile.extraction_filter
+    with pytest.raises(InputError, match=r"model\.tar\.gz is not unpacked: .*outside"):
+        TransformerModel.from_pretrained(str(path))
+    assert path.is_file(), "it is left where it was"
+    assert [one.name for one in tmp_path.rglob("*")] == ["model.tar.gz"]
+    assert tarfile.TarFile.extraction_filter is before, "for the rest of the process nothing has changed"

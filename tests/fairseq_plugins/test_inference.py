@@ -302,6 +302,24 @@ def test_the_p_of_a_model():
         InputError, match=r"trained with the dropout rank:0\.\.0\.2: say with --dropout which p to take"
     ):
         trained_with(OmegaConf.create({"bpe": {"bpe_dropout_src": "rank:0..0.2"}}))
+    for odd in (None, [0.1], {"a": 1}):
+        with pytest.raises(InputError, match="say with --dropout which p"):
+            trained_with(OmegaConf.create({"bpe": {"bpe_dropout_src": odd}}))
+    assert trained_with(OmegaConf.create({"bpe": "text"})) == 0.1
+
+
+def test_a_model_of_another_method_is_refused():
+    """Its dictionary may have as many pieces."""
+    from omegaconf import OmegaConf
+
+    from fairseq_plugins.translation import check_method
+
+    for name in ("bpe_dropout", "subword_nmt", None):
+        check_method(OmegaConf.create({"bpe": {"_name": name}}), "bpe_dropout", "model.pt")
+    check_method(OmegaConf.create({}), "bpe_dropout", "model.pt")
+    said = "model.pt was trained with --bpe unigram_regularization, and the data folder is one for --bpe bpe_dropout"
+    with pytest.raises(InputError, match=said):
+        check_method(OmegaConf.create({"bpe": {"_name": "unigram_regularization"}}), "bpe_dropout", "model.pt")
 
 
 def test_draws_can_be_repeated(several):

@@ -23,6 +23,7 @@ class Server(ThreadingHTTPServer):
     content = CONTENT
     ranges = True
     break_at: int | None = None  # how much of the first answer is sent
+    busy = 0  # how often it answers that it is
     asked: list
 
     def __init__(self):
@@ -40,6 +41,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path != "/file.gz":
             return self.send_error(404)
+        if self.server.busy:
+            self.server.busy -= 1
+            return self.send_error(503)
         wanted = self.headers.get("Range")
         self.server.asked.append(wanted)
         begin = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and self.server.ranges else 0
@@ -163,6 +167,15 @@ def test_what_is_not_there_is_said_with_what_to_do(server, target):
     server.shutdown()
     server.server_close()
     with pytest.raises(InputError, match="the next call resumes from there"):
+        fetch("file.gz", known(server), target)
+
+
+def test_a_busy_server_is_asked_again(server, target):
+    server.busy = 2
+    fetch("file.gz", known(server), target)
+    assert target.read_bytes() == CONTENT
+    server.busy = 9
+    with pytest.raises(InputError, match=r"503.*the next call resumes from there"):
         fetch("file.gz", known(server), target)
 
 

@@ -1,16 +1,8 @@
 """Parts of a page that a command writes."""
 
-import doctest
-
 import pytest
 
 from scripts import marks
-
-
-def test_examples():
-    found = doctest.testmod(marks)
-    assert found.attempted
-    assert not found.failed
 
 
 def test_a_page_without_marks(tmp_path):

@@ -24,14 +24,41 @@ from scripts.kept import (
     translations_of,
 )
 from scripts.measures import MEASURES
-from scripts.reproduce import goals, resolve, run_quietly, runs_left, snakemake
+from scripts.reproduce import goals, is_slurm, resolve, run_quietly, runs_left, snakemake
 from scripts.runs import AT_THE_LIMIT, Run, plan_run
+from scripts.slurm import partition_minutes, wait_for_jobs
 
 RUN = "demo.en-fr.bpe-dropout.small.seed1"
 
 
 def options(command: str = "run") -> argparse.Namespace:
     return argparse.Namespace(command=command, profile="local", configs=CONFIGS, directory=Path())
+
+
+def test_what_makes_a_profile_one_of_slurm(tmp_path):
+    """Not its name."""
+    assert (is_slurm("local"), is_slurm("slurm")) == (False, True)
+    for name, text in (("cluster", "executor: slurm\n"), ("no-slurm", "cores: all\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").write_text(text)
+    assert (is_slurm(str(tmp_path / "cluster")), is_slurm(str(tmp_path / "no-slurm"))) == (True, False)
+    with pytest.raises(InputError, match="there is no profile nix: it is one of local, slurm, or a folder"):
+        is_slurm("nix")
+
+
+def test_a_slurm_that_does_not_answer(tmp_path, monkeypatch):
+    """Its jobs may be running: to go on would train a second time. Limits are not known then, and that is all."""
+    for name in ("squeue", "sinfo"):
+        (tmp_path / name).write_text("#!/bin/sh\necho timed out >&2\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr("scripts.slurm.POLL", 0)
+    with pytest.raises(InputError, match=r"squeue does not answer: timed out\. Call this again when Slurm does"):
+        wait_for_jobs(tmp_path)
+    assert partition_minutes(None) is None
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    with pytest.raises(InputError, match="squeue cannot be started"):
+        wait_for_jobs(tmp_path)
 
 
 def test_a_measurement_by_its_name():

@@ -11,12 +11,12 @@ import pytest
 from sacrebleu.significance import estimate_ci
 
 from bpe_dropout import InputError
-from scripts.compare import best, compare
+from scripts.compare import best, check_texts, compare
 from scripts.corpora import ROOT
 from scripts.reproduce import significance
 from scripts.resampling import p_value, read_scores, resample, write_scores
 from scripts.runs import Run, plan_run
-from scripts.score import bleu_of, read_both, score
+from scripts.score import bleu_of, read_both, score, tokenization_of
 
 BIN = Path(sys.executable).parent
 REFERENCES = [
@@ -136,6 +136,22 @@ def test_translations_and_scores_that_do_not_belong_together_are_not_compared(fi
     assert re.search(r"bpe.base.seed1/test.txt has a BLEU of .* not of the same translations", done.stderr)
 
 
+def test_systems_that_were_trained_on_other_text_are_not_compared():
+    data = {"train.en-de.en": "a", "valid.en-de.en": "b", "codes.en": "c"}
+    other = {**data, "train.en-de.en": "d"}
+    check_texts({"one": {"training": {"data": data}}, "two": {"training": {"data": {**data, "codes.en": "e"}}}})
+    check_texts({"one": {"training": {"data": data}}, "two": {}})
+    with pytest.raises(InputError, match=r"one and two were not trained on the same text: train\.en-de\.en differs"):
+        check_texts({"one": {"training": {"data": data}}, "two": {"training": {"data": other}}})
+
+
+def test_a_tokenization_whose_signature_is_not_its_name():
+    """As of ja-mecab, whose signature has MeCab's version, too."""
+    bleu = bleu_of(plan("iwslt15.en-vi.bpe.base.seed1"))
+    bleu.tokenizer.signature = lambda: "13a-with-a-version"
+    assert len(resample(bleu, "13a", GOOD, REFERENCES)) == 1000
+
+
 @pytest.mark.parametrize("name", ["iwslt15.en-vi.bpe.base.seed1", "iwslt15.en-zh.bpe.base.seed1"])
 def test_resampled_scores_are_sacrebleus(name):
     """The same scores of the same draws, so that the p of two systems is SacreBLEU's."""
@@ -144,7 +160,7 @@ def test_resampled_scores_are_sacrebleus(name):
     other = [line.replace("dog", "hog") if number % 5 == 1 < number else line for number, line in enumerate(REFERENCES)]
     texts = {"good": GOOD, "fair": fair, "nearly as fair": other, "empty": ["", *GOOD[1:]]}
     scores = {one: score(plan(name), lines, REFERENCES)["bleu"] for one, lines in texts.items()}
-    resampled = {one: resample(bleu, lines, REFERENCES) for one, lines in texts.items()}
+    resampled = {one: resample(bleu, tokenization_of(plan(name)), lines, REFERENCES) for one, lines in texts.items()}
     for one, lines in texts.items():
         found = bleu.corpus_score(lines, [REFERENCES], n_bootstrap=1000)
         assert estimate_ci(resampled[one]) == pytest.approx((found._mean, found._ci), abs=1e-3)

@@ -29,7 +29,7 @@ from tests.scripts.tiny import HELD, HERE, METHODS, RUNS, TRAIN, Work, own_corpu
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory, english) -> Work:
-    return Work(tmp_path_factory.mktemp("system"), english)
+    return Work(tmp_path_factory.mktemp("a system"), english)  # a path may have a space
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,9 @@
+"""How many cores this process may use: in a container, under taskset or in a job of Slurm, fewer than there are."""
+
+from __future__ import annotations
+
+import os
+
+
+def count_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
