@@ -13,13 +13,14 @@ from typing import Any
 
 import torch
 from fairseq import checkpoint_utils, file_utils, tasks
+from fairseq.data import iterators
 from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
 from packaging.version import Version
 
 from bpe_dropout.checkpoints import explain_failures
 
-from . import checkpoints, errors, guard, task
+from . import checkpoints, consumers, errors, guard, task
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,13 @@ PATCHES = [
         checkpoints.copy_checkpoints_whole,
         "a training that is killed while it copies leaves half a checkpoint_last.pt",
         FAIRSEQ,
+    ),
+    Patch(
+        iterators,
+        "BackgroundConsumer",
+        consumers.end_with_python,
+        "a training that stops in the middle of an epoch may be aborted at its very end",
+        f"{FAIRSEQ}, before Python 3.14",
     ),
     Patch(
         tasks.TASK_REGISTRY,

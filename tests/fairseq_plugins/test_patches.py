@@ -37,6 +37,29 @@ def test_a_script_keeps_its_own_hook(tmp_path):
     assert plain.code == 0
 
 
+READING_AHEAD = """
+import itertools, threading, torch, fairseq_plugins
+from fairseq.data.iterators import BufferedIterator
+
+class Batches:
+    def __len__(self):
+        return 10**9
+
+    def __iter__(self):
+        ones = torch.ones(200, 200)
+        return (ones @ ones for _ in itertools.count())
+
+for size in (0, 2):  # of the buffer: without a limit, it reads until the end; with 2, it waits for room
+    next(iter(BufferedIterator(size, Batches())))
+print(threading.active_count(), "threads")
+"""
+
+
+def test_reading_ahead_ends_before_python():
+    """Without the patch the process is aborted, after its last line."""
+    assert run("python", "-c", READING_AHEAD).sentence == "3 threads"
+
+
 class ProcessRaisedException(Exception):
     """As torch.multiprocessing has it: the traceback of another process, as text."""
 
