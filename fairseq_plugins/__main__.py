@@ -108,8 +108,9 @@ def add_translate(commands: Any, formatter: Any) -> None:
         "--draws", action="store_true", help="read K segmentations that are drawn, with --seed, not the most probable"
     )
     translating.add_argument(
-        "-p", "--dropout", type=float, metavar="P",
-        help="the p of their probabilities (default: as the model was trained; 0.1 if without dropout)",
+        "-p", "--dropout", metavar="P",
+        help="the p of their probabilities, or a rule such as rank:0.05..0.2 (default: as the model was trained; 0.1 "
+        "if without dropout)",
     )  # fmt: skip
     translating.add_argument(
         "--words", action="store_true", help="the input is words as in the data folder, and so is the output"

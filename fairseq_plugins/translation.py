@@ -34,9 +34,10 @@ from fairseq.sequence_generator import EnsembleModel
 
 from bpe_dropout import InputError, MostProbable
 from bpe_dropout.data.folder import DataFolder
-from bpe_dropout.errors import check_dropout, check_number
+from bpe_dropout.errors import check_number
 from bpe_dropout.methods import METHODS, ROLES, Found, method_of
 from bpe_dropout.methods.bpe import Bpe
+from bpe_dropout.rules import Dropout, Rule, may_drop, read_dropout
 
 from .methods import file_options
 from .task import BPES, ResegmentingTask
@@ -53,14 +54,17 @@ class Reading:
     count: int = 1
     combine: Combine = "score"
     drawn: bool = False
-    dropout: float | None = None  # None: as the model was trained
+    dropout: Dropout | None = None  # None: as the model was trained
     is_words: bool = False  # the input is words of the data folder, and so is the output
 
     def __post_init__(self) -> None:
         if check_number("--segmentations", self.count, 1 << 16) < 1:
             raise InputError("--segmentations is 1 or more, not 0")
-        if self.dropout is not None:
-            check_dropout(self.dropout)
+        if self.dropout is not None and not is_known(read_dropout(self.dropout)):
+            raise InputError(
+                f"--dropout {self.dropout}: there is neither an epoch here nor a text to count merges in. Take a "
+                "number, or a rule such as rank:0.05..0.2 or file:PATH"
+            )
 
 
 @dataclass(frozen=True)
@@ -124,8 +128,8 @@ class Translator:
                 raise InputError(f"{option} is for --bpe bpe_dropout, not for {self.bpe.method.bpe}")
 
     @property
-    def dropout(self) -> float:
-        """The p that the segmentations are found or drawn with."""
+    def dropout(self) -> Dropout:
+        """What the segmentations are found or drawn with."""
         return trained_with(self._saved) if self.reading.dropout is None else self.reading.dropout
 
     @property
@@ -325,13 +329,23 @@ def check_method(saved: Any, bpe: str, path: str) -> None:
         raise InputError(f"{path} was trained with --bpe {trained}, and the data folder is one for --bpe {bpe}")
 
 
-def trained_with(saved: Any) -> float:
-    """The p of the source side that a model was trained with; the usual one if it was trained without dropout."""
-    p = section_of(saved).get("bpe_dropout_src", USUAL_P)
+def trained_with(saved: Any) -> float | Rule:
+    """The p or rule of the source side that a model was trained with; the usual p if it was trained without dropout. No
+    file is read because a checkpoint names it."""
+    given = section_of(saved).get("bpe_dropout_src", USUAL_P)
+    refused = InputError(f"the model was trained with the dropout {given}: say with --dropout which to take")
     try:
-        return check_dropout(float(p)) or USUAL_P
-    except (TypeError, ValueError):
-        raise InputError(f"the model was trained with the dropout {p}: say with --dropout which p to take") from None
+        dropout = read_dropout(str(given))
+    except InputError:
+        raise refused from None
+    if not is_known(dropout) or (isinstance(dropout, Rule) and dropout.kind == "file"):
+        raise refused
+    return dropout if may_drop(dropout) else USUAL_P
+
+
+def is_known(dropout: float | Rule) -> bool:
+    """Whether the rate of each merge is known: that of a rule may depend on the epoch, or on a text."""
+    return not isinstance(dropout, Rule) or not (dropout.schedule or dropout.needs_counts)
 
 
 def section_of(saved: Any) -> Any:

@@ -25,6 +25,7 @@ from ..data.texts import Text
 from ..dictionary import Dictionary
 from ..errors import InputError
 from ..progress import Progress
+from ..rules import Dropout
 
 ROLES = ("src", "tgt")  # the two ends of a translation, as options name them
 ROLE_NAMES = {"src": "source", "tgt": "target"}
@@ -95,8 +96,8 @@ class Method(ABC):
     def options_of(self, settings: Mapping[str, Any], sides: list[str], p: Mapping[str, float]) -> dict[str, Any]:
         """The options of a run, from the settings of its YAML file, the sides that are drawn, and the p of each."""
 
-    def most_probable(self, model: Any, count: int, p: float) -> Callable[[str], Found]:
-        """Finds so many segmentations of a line of words; p is that of BPE-dropout."""
+    def most_probable(self, model: Any, count: int, dropout: Dropout) -> Callable[[str], Found]:
+        """Finds so many segmentations of a line of words; the dropout is BPE-dropout's."""
         raise InputError(f"several segmentations are not for --bpe {self.bpe}")
 
     def file_of(self, folder: Path, language: str) -> Path:

@@ -24,7 +24,7 @@ from ..learning import learn
 from ..lines import read_lines
 from ..most_probable import MostProbable
 from ..progress import Progress
-from ..rules import Rule, may_drop, read_dropout
+from ..rules import Dropout, Rule, may_drop, read_dropout
 from ..segmenter import Segmenter
 from . import Drawing, Method
 
@@ -117,9 +117,9 @@ class Bpe(Method):
     def describe(self, options: BpeOptions) -> str:
         return f"BPE-dropout, p = {options.bpe_dropout_src} (source) and {options.bpe_dropout_tgt} (target)"
 
-    def most_probable(self, model: BpeModel, count: int, p: float) -> MostProbable:
+    def most_probable(self, model: BpeModel, count: int, dropout: Dropout) -> MostProbable:
         """By exact probability. A word that has too many segmentations to search stays as plain BPE segments it."""
-        return MostProbable(model.segmenter, p, count, split="whitespace", beyond="plain")
+        return MostProbable(model.segmenter, dropout, count, split="whitespace", beyond="plain")
 
     def options_of(self, settings: Mapping[str, Any], sides: list[str], p: Mapping[str, float]) -> dict[str, Any]:
         """p is that of every merge, or the scale of the rule that the settings have."""

@@ -28,6 +28,7 @@ from ..dictionary import SPECIAL, Dictionary
 from ..errors import InputError
 from ..lists import BoundedSampler, Outcomes
 from ..progress import Progress
+from ..rules import Dropout
 from . import ROLE_NAMES, Drawing, Found, Method
 
 SPACE = "▁"
@@ -144,7 +145,7 @@ class Unigram(Method):
             f"{options.unigram_unit}, alpha = {options.unigram_alpha:g}"
         )
 
-    def most_probable(self, model: UnigramModel, count: int, p: float) -> Callable[[str], Found]:
+    def most_probable(self, model: UnigramModel, count: int, dropout: Dropout) -> Callable[[str], Found]:
         """Kudo's n-best: the probabilities are shares among those that are found."""
         if count > MOST:
             raise InputError(f"sentencepiece lists {MOST} segmentations at most, not {count}")

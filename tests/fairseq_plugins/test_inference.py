@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from bpe_dropout import InputError, Segmenter
+from bpe_dropout.rules import Rule
 from tests.fairseq_plugins.conftest import MODEL, OURS, PLUGIN, load_symbols, run, run_both
 
 TRANSLATE = ["MOVED", *OURS, "--path", "checkpoints/checkpoint_last.pt", "--beam", "2", "--max-len-b", "20", "--cpu"]
@@ -143,6 +144,7 @@ found = {
     "score": [(one.text, one.score, one.source) for one in Translator(beam, Reading(4))(lines)],
     "average": [(one.text, one.score) for one in Translator(greedy, Reading(4, "average"))(lines)],
     "drawn": [(Translator(beam, Reading(4, "score", drawn=True)).readings(lines[0], number)) for number in (0, 0, 1)],
+    "by a rule": Translator(beam, Reading(4, dropout="rank:0..0.9")).readings(lines[0]),
 }
 plain = Translator(greedy)
 task, model = plain.task, plain.models[0]
@@ -193,6 +195,9 @@ def by_average(given):
 
 with torch.no_grad():
     expected = {"score": [by_score(one) for one in readings], "average": [by_average(one) for one in readings]}
+words = plain.bpe.prepare(lines[0])
+expected["by a rule"] = [" ".join(pieces) for pieces, _ in segmenter.most_probable(words, "rank:0..0.9", 4)]
+expected["by p"] = readings[0]
 print("JSON", json.dumps([found, expected, [len(one) for one in readings]]))
 """
 
@@ -283,6 +288,11 @@ def test_the_best_score_over_segmentations(several):
     assert any(one[2] == other[2] for one, other in zip(found["score"], expected["score"], strict=True))
 
 
+def test_the_most_probable_by_a_rule(several):
+    found, expected, _ = several
+    assert found["by a rule"] == expected["by a rule"] != expected["by p"]
+
+
 def test_the_average_over_segmentations(several):
     """Against the mean of the probabilities, computed step by step without fairseq's search."""
     found, expected, _ = several
@@ -296,16 +306,27 @@ def test_the_p_of_a_model():
 
     from fairseq_plugins.translation import trained_with
 
-    for saved, p in (({"bpe": {"bpe_dropout_src": 0.3}}, 0.3), ({"bpe": {"bpe_dropout_src": 0.0}}, 0.1), ({}, 0.1)):
-        assert trained_with(OmegaConf.create(saved)) == p
-    with pytest.raises(
-        InputError, match=r"trained with the dropout rank:0\.\.0\.2: say with --dropout which p to take"
-    ):
-        trained_with(OmegaConf.create({"bpe": {"bpe_dropout_src": "rank:0..0.2"}}))
-    for odd in (None, [0.1], {"a": 1}):
-        with pytest.raises(InputError, match="say with --dropout which p"):
+    rank = "rank:0..0.2"
+    for given, p in ((0.3, 0.3), ("0.3", 0.3), (0.0, 0.1), ("0.0", 0.1), (rank, Rule.parse(rank)), ("rank:0..0", 0.1)):
+        assert trained_with(OmegaConf.create({"bpe": {"bpe_dropout_src": given}})) == p
+    assert trained_with(OmegaConf.create({})) == 0.1
+    for odd in ("0.2@anneal:30", "frequency:0..0.2", "file:rates.en", "2", None, [0.1], {"a": 1}):
+        with pytest.raises(InputError, match=f"dropout {re.escape(str(odd))}: say with --dropout which to take"):
             trained_with(OmegaConf.create({"bpe": {"bpe_dropout_src": odd}}))
     assert trained_with(OmegaConf.create({"bpe": "text"})) == 0.1
+
+
+def test_the_p_of_a_reading():
+    from fairseq_plugins.translation import Reading
+
+    for given in (0.2, "0.2", "rank:0..0.2", "file:rates.en"):
+        assert Reading(4, dropout=given).dropout == given
+    for given in ("0.2@anneal:30", "frequency:0..0.2"):
+        with pytest.raises(InputError, match="neither an epoch here nor a text"):
+            Reading(4, dropout=given)
+    for given in (1.5, "1.5", "much"):
+        with pytest.raises(InputError, match="dropout"):
+            Reading(4, dropout=given)
 
 
 def test_a_model_of_another_method_is_refused():
