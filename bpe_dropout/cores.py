@@ -1,4 +1,5 @@
-"""How many cores this process may use: in a container, under taskset or in a job of Slurm, fewer than there are."""
+"""How many cores this process may use: under taskset, in a job of Slurm or in a container that has some of them, fewer
+than there are."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import contextlib
 import errno
 import glob
 import io
-import itertools
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from .errors import InputError
-
-_numbers = itertools.count()
 
 
 @contextlib.contextmanager
@@ -49,16 +47,23 @@ def part_of(path: Path) -> Path:
     It belongs to this call alone, so two processes that make the same, on one machine or two, do not write into each
     other's. Leftovers of killed processes of this machine are removed.
     """
-    host = socket.gethostname()
-    for left in path.parent.glob(glob.escape(f"{path.name}.{host}.") + "*.part"):
-        number = left.name.split(".")[-2].partition("-")[0]
-        if not number.isdigit() or is_running(int(number)):
-            continue
+    for left in left_by_the_killed(path, ".part"):
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
         else:
             left.unlink(missing_ok=True)
-    return path.with_name(f"{path.name}.{host}.{os.getpid()}-{next(_numbers)}.part")
+    # Not the number of the process alone: in a container it may be that of the one before, or of the one beside it.
+    return path.with_name(f"{path.name}.{socket.gethostname()}.{os.getpid()}-{secrets.token_hex(4)}.part")
+
+
+def left_by_the_killed(path: Path, ending: str) -> list[Path]:
+    """What processes of this machine that run no longer have left under temporary names."""
+    found = []
+    for left in path.parent.glob(glob.escape(f"{path.name}.{socket.gethostname()}.") + f"*{ending}"):
+        number = left.name.split(".")[-2].partition("-")[0]
+        if number.isdigit() and not is_running(int(number)):
+            found.append(left)
+    return found
 
 
 def clean_up_on_sigterm() -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from .codes import Codes
 from .cores import count_cores
-from .errors import InputError, shorten
+from .errors import InputError, check_threads, shorten
 from .files import open_input
 from .lines import blocks_of_lines, decode_lines
 from .progress import Progress
@@ -63,7 +63,7 @@ def learn(
         max(least, min(min_frequency, most)),
         total_symbols,
         progress,
-        threads or count_cores(),
+        count_cores() if threads is None else check_threads(threads),
     )
     return Codes(tuple(pairs))
 

@@ -54,16 +54,35 @@ def unpack_safely(load: Any) -> Any:
 
     @wraps(load)
     def load_archive_file(archive_file: str) -> Any:
-        before = tarfile.TarFile.extraction_filter
-        tarfile.TarFile.extraction_filter = staticmethod(tarfile.data_filter)
+        before = vars(tarfile.TarFile)["extraction_filter"]
+        folders: set[str] = set()
+
+        def keep_inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+            folders.add(folder)
+            return check_member(member, folder)
+
+        tarfile.TarFile.extraction_filter = staticmethod(keep_inside)
         try:
             return load(archive_file)
         except tarfile.FilterError as error:
+            for folder in folders:  # temporary, of fairseq
+                shutil.rmtree(folder, ignore_errors=True)
             raise InputError(f"{archive_file} is not unpacked: {error}") from None
         finally:
             tarfile.TarFile.extraction_filter = before
 
     return load_archive_file
+
+
+def check_member(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
+    """A file of an archive, if it is written inside the folder. tarfile would make an absolute name a relative one; but
+    fairseq then moves what the names begin with, as they are: `/home` of `/home/you/file`, and `..` of `..a` and `..b`.
+    """
+    if os.path.isabs(member.name):
+        raise tarfile.AbsolutePathError(member)
+    if any(part.startswith("..") for part in member.name.split("/")):
+        raise tarfile.OutsideDestinationError(member, os.path.join(folder, member.name))
+    return tarfile.data_filter(member, folder)
 
 
 def explain_models(load: Any) -> Any:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import atexit
 import queue
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import takewhile
 from typing import Any
 from weakref import WeakSet
 
@@ -32,8 +31,16 @@ def end_with_python(consumer: Any) -> Any:
             super().start()
 
         def run(self) -> None:
-            self._source = takewhile(lambda _: not self.ending, self._source)
+            self._source = self._until_the_end(self._source)
             super().run()
+
+        def _until_the_end(self, source: Iterable[Any]) -> Iterator[Any]:
+            """A generator, so that it is fairseq that starts the loader: on the right GPU, and with its errors passed
+            on."""
+            for item in source:
+                if self.ending:
+                    return
+                yield item
 
         def end(self, deadline: float) -> None:
             self.ending = True

@@ -107,7 +107,6 @@ class Translator:
         self._check()
         self.tokenizer = encoders.build_tokenizer(self.config.tokenizer)
         self.models, self._saved = load_models(self.config, self.task, self.uses_gpu)
-        check_method(self._saved, self.bpe.method.bpe, self.config.common_eval.path)
         self._find: Callable[[str], Found] | None = None
         self._generators: dict[int, Any] = {}
         self._longest = utils.resolve_max_positions(
@@ -280,14 +279,19 @@ class Translator:
 
 def load_models(config: Any, task: Any, on_gpu: bool) -> tuple[list[Any], Any]:
     """The models of --path, ready to translate, and the options that the first was trained with."""
-    models, saved = checkpoint_utils.load_model_ensemble(utils.split_paths(config.common_eval.path), task=task)
+    models, options = [], []
+    for path in utils.split_paths(config.common_eval.path):  # of several at once, fairseq gives the options of the last
+        (model,), saved = checkpoint_utils.load_model_ensemble([path], task=task)
+        check_method(saved, task._bpe.method.bpe, path)
+        models.append(model)
+        options.append(saved)
     for model in models:
         if config.common.fp16:
             model.half()
         if on_gpu:
             model.cuda()
         model.prepare_for_inference_(config)
-    return models, saved
+    return models, options[0]
 
 
 def configure(arguments: Sequence[str]) -> Any:

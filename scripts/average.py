@@ -1,9 +1,9 @@
 """Averages the checkpoints of a training: python -m scripts.average training.json --output FILE
 
-Which they are is in training.json: the five latest, as the paper has it, or the five with the best dev BLEU, as the
-model's file in configs/models says. Then all checkpoints are removed, unless --keep-checkpoints is given. The average
-and the record of the training are also in the folder `finished` beside them, so that neither stage ever has to be done
-again (scripts/finished.py).
+Which they are is in training.json: the five latest, as the paper has it, or the five in a row with the best mean dev
+BLEU, as the model's file in configs/models says. Then all checkpoints are removed, unless --keep-checkpoints is given.
+The average and the record of the training are also in the folder `finished` beside them, so that neither stage ever has
+to be done again (scripts/finished.py).
 """
 
 from __future__ import annotations

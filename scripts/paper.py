@@ -240,7 +240,7 @@ def inherit(content: Node, configs: Path) -> Node:
             raise InputError(f"claims changes those of {content['of']}, by name")
         names = [claim.get("name") for claim in claims]
         added = [name for name in changes if name not in names]
-        if unknown := [name for name in added if not (changes[name] or {}).get("is_ours")]:
+        if unknown := [name for name in added if not is_our_own(changes[name])]:
             raise InputError(f"claims changes those of {content['of']} by name, and it has none named {unknown}")
     made = []
     for claim in claims:
@@ -254,6 +254,10 @@ def inherit(content: Node, configs: Path) -> Node:
         made.append(changes[name])
     content["claims"] = made
     return content
+
+
+def is_our_own(claim: Any) -> bool:
+    return isinstance(claim, Node) and bool(claim.get("is_ours"))
 
 
 def fill(name: str, runs: list[str], configs: Path = CONFIGS, seed: int = 1) -> Target:

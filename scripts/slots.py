@@ -78,7 +78,10 @@ def try_to_lock(path: Path) -> int | None:
     try:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
-        lock = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        try:
+            lock = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        except PermissionError:  # another user was faster, and Linux may forbid to create what is there
+            lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         with contextlib.suppress(PermissionError):  # another user was faster
             os.fchmod(lock, 0o644)  # whatever the umask says, other users must be able to read it
     try:

@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from ..codes import read_piece_counts
+from ..cores import count_cores
 from ..corpus import Corpus
 from ..dictionary import SPECIAL, Dictionary
 from ..errors import InputError
-from ..files import part_of, whole
+from ..files import left_by_the_killed, part_of, whole
 from ..learning import count_words, describe_fewer, learn
 from ..lines import decode_lines
 from ..methods import METHODS, Method, bpe, method_of
@@ -161,6 +162,7 @@ def check_options(options: argparse.Namespace) -> dict[str, Method]:
 def new_folder(options: argparse.Namespace) -> Iterator[Path]:
     """A folder under a temporary name, which is renamed when it is whole."""
     name, target = options.destdir, Path(os.path.realpath(options.destdir))  # of a link, what it points to
+    restore_or_remove(target)
     if target.exists() and not options.overwrite:
         raise InputError(f"{name} exists already. To replace it, add --overwrite")
     if target.exists() and not (target / RECORD).is_file():
@@ -189,6 +191,15 @@ def new_folder(options: argparse.Namespace) -> Iterator[Path]:
             os.rename(old, target)
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def restore_or_remove(target: Path) -> None:
+    """A folder that was being replaced when the process was killed."""
+    for old in left_by_the_killed(target, ".old"):
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.rename(old, target)
 
 
 def check_nothing_is_lost(options: argparse.Namespace) -> None:
@@ -356,7 +367,10 @@ def prepare_text(
     lines = read_lines(path)
     chunks = iter(lambda: list(islice(lines, _LINES)), [])
     progress, done = progress or Progress(), 0
-    with multiprocessing.Pool(processes, initializer=_set_preparation, initargs=(steps,)) as pool, to.open("wb") as out:
+    with (
+        multiprocessing.Pool(processes or count_cores(), initializer=_set_preparation, initargs=(steps,)) as pool,
+        to.open("wb") as out,
+    ):
         for prepared in pool.imap(_prepare, chunks):
             out.write("".join(line + "\n" for line in prepared).encode())
             done += len(prepared)

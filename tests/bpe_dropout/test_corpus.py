@@ -20,6 +20,7 @@ import pytest
 from scipy import stats
 
 from bpe_dropout import BoundedSampler, Corpus, Dictionary, InputError, Segmenter, _core, choose, first_bits
+from bpe_dropout.files import part_of
 from bpe_dropout.word_index import index_path
 from tests.bpe_dropout.test_exact import chi_square
 from tests.conftest import write_codes
@@ -496,6 +497,12 @@ def test_nothing_is_left_behind_when_it_fails(tmp_path):
     with pytest.raises(InputError, match=r"text, line 2: not valid UTF-8, at byte 5"):
         Corpus(path)
     assert [p.name for p in tmp_path.iterdir()] == ["text"]
+
+
+def test_temporary_names_are_never_the_same(tmp_path, monkeypatch):
+    """In a container, the number of a process may be that of one that was killed, or of one beside it."""
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    assert len({part_of(tmp_path / "text.words") for _ in range(100)}) == 100
 
 
 def test_what_a_killed_process_has_left_is_removed(tmp_path):

@@ -193,6 +193,12 @@ def test_several_threads_count_the_same():
     assert len(learned[0]) == 300
 
 
+@pytest.mark.parametrize("threads", [0, -1, 2.5])
+def test_numbers_of_threads_that_make_no_sense(threads):
+    with pytest.raises(InputError, match="the number of threads"):
+        learn({"low": 5, "lower": 2}, 2, threads=threads)
+
+
 def count_of_long_words(number: int) -> dict[str, int]:
     rng = random.Random(1)
     return {"".join(rng.choices("abcdefgh", k=100)): rng.randrange(1, 5) for _ in range(number)}

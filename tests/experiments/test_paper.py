@@ -234,6 +234,7 @@ def test_what_a_table_of_the_study_takes_from_the_papers(tmp_path):
             "  above-nix: {rows: 3}",
             r"claims changes those of table-main by name, and it has none named \['above-nix'\]",
         ),
+        ("  above-nix: text", r"it has none named \['above-nix'\]"),
         ("  above-kudo: {rows: 0}", "claims.rows is a whole number from 1 on, not 0"),
     ):
         read_items.cache_clear()

@@ -139,6 +139,21 @@ def test_what_a_killed_command_has_left_is_removed(corpus, data, tmp_path):
     assert [path.name for path in tmp_path.rglob("*.part")] == []
 
 
+def test_a_folder_that_was_being_replaced_when_the_command_was_killed(corpus, data, tmp_path):
+    """It comes back where it is missing, and is removed where the new one is there."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    old = tmp_path / f"DATA.{socket.gethostname()}.{dead.pid}-0.old"
+    shutil.copytree(data, old)
+    there = plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", code=1)
+    assert there.sentence == f"error: {tmp_path}/DATA exists already. To replace it, add --overwrite"
+    assert filecmp.cmp(tmp_path / "DATA" / "codes.en", data / "codes.en", shallow=False)
+    shutil.copytree(data, old)
+    plugin("data", *corpus.arguments(tmp_path / "DATA"), "--merges", "50", "--overwrite")
+    assert [path.name for path in tmp_path.iterdir()] == ["DATA"]
+    assert len(Codes.read(tmp_path / "DATA" / "codes.en").pairs) == 50
+
+
 def test_a_file_that_comes_while_the_folder_is_made_is_not_lost(corpus, data, tmp_path, monkeypatch):
     shutil.copytree(data, tmp_path / "DATA")
     monkeypatch.setattr(making, "write_pieces", lambda *_: (tmp_path / "DATA" / "rates.en").touch())

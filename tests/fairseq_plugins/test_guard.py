@@ -6,6 +6,7 @@ import io
 import os
 import sys
 import tarfile
+import tempfile
 import warnings
 from argparse import Namespace
 from functools import partial
@@ -322,17 +323,25 @@ def test_codes_that_a_checkpoint_names(trained, data, tmp_path, corpus, form):
         assert load_safely(tmp_path / "average.pt")["cfg"]["bpe"]["bpe_dropout_src_codes"] == str(data / "codes.en")
 
 
-@pytest.mark.parametrize("name", ["../outside", "model/../../outside"])
-def test_an_archive_writes_nothing_outside_its_folder(tmp_path, name):
+@pytest.mark.parametrize(
+    "names",
+    [["model/a", "../outside"], ["model/../../outside"], ["{}/mine"], ["..a", "..b"], ["model/..a", "model/..b"]],
+)
+def test_an_archive_writes_and_moves_nothing_outside_its_folder(tmp_path, names, monkeypatch):
+    (tmp_path / "mine").write_text("my own")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     path = tmp_path / "model.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
-        for one in ("model/model.pt", name):
+        for one in [name.format(tmp_path) for name in names]:
             member = tarfile.TarInfo(one)
             member.size = 4
             archive.addfile(member, io.BytesIO(b"evil"))
-    before = tarfile.TarFile.extraction_filter
-    with pytest.raises(InputError, match=r"model\.tar\.gz is not unpacked: .*outside"):
+    mine = staticmethod(tarfile.fully_trusted_filter)
+    monkeypatch.setattr(tarfile.TarFile, "extraction_filter", mine, raising=True)
+    with pytest.raises(InputError, match=r"model\.tar\.gz is not unpacked: .*(outside|absolute)"):
         TransformerModel.from_pretrained(str(path))
     assert path.is_file(), "it is left where it was"
-    assert [one.name for one in tmp_path.rglob("*")] == ["model.tar.gz"]
-    assert tarfile.TarFile.extraction_filter is before, "for the rest of the process nothing has changed"
+    assert sorted(one.name for one in tmp_path.rglob("*")) == ["mine", "model.tar.gz", "temporary"]
+    assert vars(tarfile.TarFile)["extraction_filter"] is mine, "for the rest of the process nothing has changed"

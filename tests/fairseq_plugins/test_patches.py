@@ -1,5 +1,8 @@
 """What importing the plugin changes, and what it leaves alone; and a user dir of one's own beside it."""
 
+import pytest
+from fairseq.data.iterators import BufferedIterator
+
 from bpe_dropout.errors import LineError
 from fairseq_plugins import patches
 from fairseq_plugins.errors import sentence_of
@@ -58,6 +61,29 @@ print(threading.active_count(), "threads")
 def test_reading_ahead_ends_before_python():
     """Without the patch the process is aborted, after its last line."""
     assert run("python", "-c", READING_AHEAD).sentence == "3 threads"
+
+
+def test_an_error_of_the_loader_is_passed_on():
+    """Where the loader cannot start, as where there is no memory for its workers, and where it fails later on."""
+
+    class Broken:
+        def __len__(self):
+            return 2
+
+        def __iter__(self):
+            raise OSError("no memory")
+
+    class BreaksLater(Broken):
+        def __iter__(self):
+            yield 1
+            raise OSError("no memory")
+
+    with pytest.raises(OSError, match="no memory"):
+        next(BufferedIterator(2, Broken()))
+    later = BufferedIterator(2, BreaksLater())
+    assert next(later) == 1
+    with pytest.raises(OSError, match="no memory"):
+        next(later)
 
 
 class ProcessRaisedException(Exception):
