@@ -13,7 +13,7 @@ A cell is a number of one run: of its result on a test set (`testset: misspelled
 set as it is), or of a measurement of its text or model (`measure: timing` in the table). With several `seeds`, it is of
 a run for each, and shows their mean. What the paper prints is under `paper`.
 
-The study asks what the paper claims of small models, on text that anyone can get. It is data, too: a file in
+The study asks what the paper claims of small models, on small text. It is data, too: a file in
 configs/study is a table or figure of the same form. With `of: table-main` it takes title, columns and claims from that
 of the paper, as far as it does not give its own; under `claims` it then changes those of the paper by their names, or
 adds questions of our own (`is_ours: true`).

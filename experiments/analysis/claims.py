@@ -14,11 +14,11 @@ about     the column is within `within` of `at`, in every row
 
 A claim is `reproduced`, `not reproduced` or `undecided`, by one rule. A difference of BLEU between two systems counts
 as found if it is significant for each seed (paired bootstrap, p < 0.05), and the seeds agree in its sign; so does a
-difference between such differences. One row is enough to speak against a claim of several, so there p must be below
-0.05 divided by their number. Other numbers of trained models have no such test: which of two systems has more is
-decided by a sign test over all rows and seeds, and a limit is kept if each seed keeps it. Numbers of a text alone are
-exact. Where what a claim says is not found, and neither is its opposite, it is undecided, and the differences that were
-not found are named; where a run or a comparison is missing, too.
+difference between such differences. The opposite of a claim of several rows is found where it is found in all of them;
+one row is enough, too, but there p must be below 0.05 divided by their number. Other numbers of trained models have no
+such test: which of two systems has more is decided by a sign test over all rows and seeds, and a limit is kept if each
+seed keeps it. Numbers of a text alone are exact. Where what a claim says is not found, and neither is its opposite, it
+is undecided, and the differences that were not found are named; where a run or a comparison is missing, too.
 
 A bootstrap knows the noise of a test set, and not that of training: what one seed alone decides is marked.
 """
@@ -30,6 +30,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 from typing import Protocol
 
 import numpy as np
@@ -43,6 +44,7 @@ REPRODUCED, NOT_REPRODUCED, UNDECIDED, NOT_RUN = "reproduced", "not reproduced",
 ANSWERS = {REPRODUCED: "yes", NOT_REPRODUCED: "no"}  # to questions of our own
 ONE_SEED = "one seed"
 RUNS_MISSING = " runs"  # how it ends, what is said where runs are missing
+NAMED = 3  # differences that are named, at most
 
 Place = tuple[int, str]  # of a cell: its row and its column
 
@@ -115,6 +117,15 @@ class Verdict:
     why: str = ""  # it is undecided; or what it rests on
 
 
+@dataclass(frozen=True)
+class Decision:
+    """Whether what a claim says was found, 1, or its opposite, -1, or neither."""
+
+    sign: int
+    why: str = ""  # what is in the way, or what the opposite was found in
+    seeds: int | None = None  # the fewest of the rows that decide, where these are not all
+
+
 Tests = dict[str, list[Test]]  # by row, or by pair of rows
 
 
@@ -127,16 +138,15 @@ def check(claim: Claim, figures: Figures) -> Verdict:
         return unfinished
     try:
         if tried.limit:
-            each = [tried.limit(claim, figures.of_seed(seed)) for seed in figures.seeds_of(claim)]
-            found, why = each[0] if len(set(each)) == 1 else 0, "the seeds differ"
+            found = keep(tried.limit, claim, figures)
         else:
             tests = tried.tests(claim, figures)
-            found, why = decide(tests, claim.rows) if figures.has_test(claim) else sign_test(tests)
+            found = decide(tests, claim.rows) if figures.has_test(claim) else sign_test(tests)
     except Missing:
         return Verdict(NOT_RUN)
     except NotCompared:
         return Verdict(UNDECIDED, "not compared")
-    return verdict_of(found, why, figures.fewest_seeds(claim))
+    return verdict_of(found, figures.fewest_seeds(claim))
 
 
 def without_all_runs(done: int, wanted: int) -> Verdict | None:
@@ -146,21 +156,45 @@ def without_all_runs(done: int, wanted: int) -> Verdict | None:
     return Verdict(UNDECIDED, f"{done} of {wanted}{RUNS_MISSING}") if done < wanted else None
 
 
-def verdict_of(found: int, why: str, seeds: int) -> Verdict:
-    if not found:
-        return Verdict(UNDECIDED, why)
-    return Verdict(REPRODUCED if found > 0 else NOT_REPRODUCED, ONE_SEED if seeds == 1 else "")
+def verdict_of(found: Decision, seeds: int) -> Verdict:
+    """`seeds` is how many a claim rests on at the least; 0 if it is of a text alone."""
+    if not found.sign:
+        return Verdict(UNDECIDED, found.why)
+    rests_on = found.seeds if seeds and found.seeds is not None else seeds
+    why = [found.why, ONE_SEED if rests_on == 1 else ""]
+    return Verdict(REPRODUCED if found.sign > 0 else NOT_REPRODUCED, "; ".join(filter(None, why)))
 
 
-def decide(tests: Tests, needed: int | None = None) -> tuple[int, str]:
-    """Whether so many rows, or all, have a difference above 0 that is significant for each seed: 1, or -1 where the
-    opposite is found; and if neither, what was in the way."""
+def decide(tests: Tests, needed: int | None = None) -> Decision:
+    """Whether so many rows, or all, have a difference above 0 that is significant for each seed, or the opposite."""
     needed = needed or len(tests)
     if sum(sign_of(one) > 0 for one in tests.values()) >= needed:
-        return 1, ""
-    if sum(sign_of(one, LEVEL / len(tests)) >= 0 for one in tests.values()) < needed:
-        return -1, ""
-    return 0, in_the_way(tests)
+        return Decision(1)
+    against = {row: one for row, one in tests.items() if sign_of(one) < 0}
+    if len(against) < len(tests):  # what is found in one row of several must be surer
+        against = {row: one for row, one in against.items() if sign_of(one, LEVEL / len(tests)) < 0}
+    if len(tests) - len(against) < needed:
+        why = opposite_in(against, len(tests)) if len(tests) > 1 else ""
+        return Decision(-1, why, min(map(len, against.values())))
+    return Decision(0, in_the_way(tests))
+
+
+def opposite_in(against: Tests, rows: int) -> str:
+    """
+    >>> opposite_in({"10k pairs": [Test(1, -1.5, 0.001), Test(2, -0.5, 0.01)]}, 3)
+    'the opposite in 1 of 3: 10k pairs (-1.00)'
+    """
+    told = [f"{row} ({fmean(test.difference for test in found):+.2f})" for row, found in against.items()]
+    return f"the opposite in {len(against)} of {rows}" + (f": {'; '.join(told)}" if len(told) <= NAMED else "")
+
+
+def keep(limit: Callable[[Claim, Figures], int], claim: Claim, figures: Figures) -> Decision:
+    """Whether each seed keeps a limit, or none does."""
+    kept = {seed: limit(claim, figures.of_seed(seed)) for seed in figures.seeds_of(claim)}
+    if len(set(kept.values())) == 1:
+        return Decision(next(iter(kept.values())))
+    others = ", ".join(str(seed) for seed, one in kept.items() if one < 0)
+    return Decision(0, f"so with {sum(one > 0 for one in kept.values())} of {len(kept)} seeds, not with seed {others}")
 
 
 def sign_of(tests: Sequence[Test], level: float = LEVEL) -> int:
@@ -169,7 +203,7 @@ def sign_of(tests: Sequence[Test], level: float = LEVEL) -> int:
     return signs.pop() if len(signs) == 1 else 0
 
 
-def in_the_way(tests: Tests, most: int = 3) -> str:
+def in_the_way(tests: Tests) -> str:
     """The differences that were not found, by name if they are few.
 
     >>> in_the_way({"En-De": [Test(1, 2.0, 0.001), Test(2, 0.57, 0.0999)], "De-En": [Test(1, 1.5, 0.02)]})
@@ -180,14 +214,14 @@ def in_the_way(tests: Tests, most: int = 3) -> str:
         f"{row + ', ' if row else ''}seed {test.seed} ({test.difference:+.2f}, p = {test.p:.3f})"
         for row, test in failed
     ]
-    named = f": {'; '.join(told)}" if len(told) <= most else ""
+    named = f": {'; '.join(told)}" if len(told) <= NAMED else ""
     return f"not found in {len(failed)} of {sum(map(len, tests.values()))}{named}"
 
 
-def sign_test(tests: Tests) -> tuple[int, str]:
+def sign_test(tests: Tests) -> Decision:
     """The sign that most differences have, if chance alone would seldom make so many of one sign; else 0.
 
-    >>> [sign_test({"": [Test(1, one, math.nan) for one in found]})[0] for found in (
+    >>> [sign_test({"": [Test(1, one, math.nan) for one in found]}).sign for found in (
     ...     [0.1] * 10 + [-0.1] * 2, [-0.1] * 12, [0.1] * 9 + [-0.1] * 3, [1.0])]
     [1, -1, 0, 0]
     """
@@ -195,7 +229,8 @@ def sign_test(tests: Tests) -> tuple[int, str]:
     above, below = sum(one > 0 for one in differences), sum(one < 0 for one in differences)
     count, fewer = above + below, min(above, below)
     p = 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count
-    return ((above > below) - (above < below)) if p < LEVEL else 0, f"so in {above} of {len(differences)}"
+    sign = ((above > below) - (above < below)) if p < LEVEL else 0
+    return Decision(sign, "" if sign > 0 else f"so in {above} of {len(differences)}")
 
 
 def describe(claim: Claim, figures: Figures, decimals: int = 2) -> str:
@@ -242,13 +277,15 @@ def describe_higher(claim: Claim, figures: Figures, decimals: int) -> str:
     gains = [first - second for _, (first, second) in together(claim, figures)]
     if len(gains) == 1:
         return span(gains, decimals)
-    above = f"higher in {sum(gain > 0 for gain in gains)} of {len(gains)}"
+    told = f"so in {sum(gain > 0 for gain in gains)} of {len(gains)}"
     tests: Tests = {}
     with contextlib.suppress(Missing, NotCompared):
         tests = higher(claim, figures)
     if any(test.p > 0 for found in tests.values() for test in found):  # not of a text alone, and not without a test
-        above += f", significantly in {sum(sign_of(found) > 0 for found in tests.values())}"
-    return f"{span(gains, decimals)}; {above}"
+        signs = [sign_of(found) for found in tests.values()]
+        told += f", significantly in {signs.count(1)}"
+        told += f", the opposite in {signs.count(-1)}" if -1 in signs else ""
+    return f"{span(gains, decimals)}; {told}"
 
 
 def at_end(place: int) -> tuple[Callable[[Claim, Figures], Tests], Callable[[Claim, Figures, int], str]]:

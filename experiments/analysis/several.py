@@ -173,7 +173,7 @@ def answer(claim: Claim, item: Item, results: Results, configs: Path) -> Finding
         for testset in TESTSETS if there else ():
             name = f"{row.title}, {read_testset(testset, configs).title}"
             tests[name] = [compared(one[testset][claim.where], seed) for seed, one in there.items()]
-    verdict = without_all_runs(sum(done), sum(wanted)) or verdict_of(*decide(tests), min(wanted))
+    verdict = without_all_runs(sum(done), sum(wanted)) or verdict_of(decide(tests), min(wanted))
     if not tests:
         return finding_of(claim, verdict)
     gains = [fmean(test.difference for test in found) for found in tests.values()]
