@@ -181,7 +181,8 @@ def test_the_test_command():
 
 def test_the_cost_of_the_paper():
     from scripts.corpora import CONFIGS
-    from scripts.reproduce import is_trained, plans_of, resolve
+    from scripts.reproduce import resolve
+    from scripts.showing import is_trained, plans_of
 
     page = " ".join(PAGES["docs/reproduction.md"].split())
     for target, sentence, digits in (

@@ -8,18 +8,10 @@ from bpe_dropout import InputError
 from scripts.corpora import CONFIGS, read_downloads
 from scripts.kept import comparison_of, result_of
 from scripts.paper import fill
-from scripts.reproduce import (
-    goals,
-    is_trained,
-    merge,
-    plans_of,
-    show_left,
-    show_list,
-    show_results,
-    split,
-)
+from scripts.reproduce import goals, merge, split
 from scripts.reproduce import main as reproduce
 from scripts.runs import MAIN, Run, find_target, find_targets, plan_run, read_model
+from scripts.showing import is_trained, plans_of, show_left, show_list, show_results
 from scripts.stage import write_json
 
 NAMES = [

@@ -13,10 +13,10 @@ from sacrebleu.significance import estimate_ci
 from bpe_dropout import InputError
 from scripts.compare import best, check_texts, compare
 from scripts.corpora import ROOT
-from scripts.reproduce import significance
 from scripts.resampling import p_value, read_scores, resample, write_scores
 from scripts.runs import Run, plan_run
 from scripts.score import bleu_of, read_both, score, tokenization_of
+from scripts.showing import significance
 
 BIN = Path(sys.executable).parent
 REFERENCES = [
