@@ -133,15 +133,10 @@ def check(claim: Claim, figures: Figures) -> Verdict:
     """Whether a claim is reproduced; if that is undecided, why, and else, whether by one seed."""
     if claim.check not in CHECKS:
         raise InputError(f"there is no check {claim.check}; there are {', '.join(CHECKS)}")
-    tried = CHECKS[claim.check]
     if unfinished := without_all_runs(*figures.runs(claim)):
         return unfinished
     try:
-        if tried.limit:
-            found = keep(tried.limit, claim, figures)
-        else:
-            tests = tried.tests(claim, figures)
-            found = decide(tests, claim.rows) if figures.has_test(claim) else sign_test(tests)
+        found = CHECKS[claim.check].decide(claim, figures)
     except Missing:
         return Verdict(NOT_RUN)
     except NotCompared:
@@ -185,7 +180,7 @@ def opposite_in(against: Tests, rows: int) -> str:
     'the opposite in 1 of 3: 10k pairs (-1.00)'
     """
     told = [f"{row} ({fmean(test.difference for test in found):+.2f})" for row, found in against.items()]
-    return f"the opposite in {len(against)} of {rows}" + (f": {'; '.join(told)}" if len(told) <= NAMED else "")
+    return f"the opposite in {len(against)} of {rows}{named(told)}"
 
 
 def keep(limit: Callable[[Claim, Figures], int], claim: Claim, figures: Figures) -> Decision:
@@ -214,8 +209,12 @@ def in_the_way(tests: Tests) -> str:
         f"{row + ', ' if row else ''}seed {test.seed} ({test.difference:+.2f}, p = {test.p:.3f})"
         for row, test in failed
     ]
-    named = f": {'; '.join(told)}" if len(told) <= NAMED else ""
-    return f"not found in {len(failed)} of {sum(map(len, tests.values()))}{named}"
+    return f"not found in {len(failed)} of {sum(map(len, tests.values()))}{named(told)}"
+
+
+def named(told: Sequence[str]) -> str:
+    """Differences by name, if they are few."""
+    return f": {'; '.join(told)}" if len(told) <= NAMED else ""
 
 
 def sign_test(tests: Tests) -> Decision:
@@ -459,23 +458,30 @@ def describe_about(claim: Claim, figures: Figures, decimals: int) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    tests: Callable[[Claim, Figures], Tests]
+    decide: Callable[[Claim, Figures], Decision]
     describe: Callable[[Claim, Figures, int], str]
-    limit: Callable[[Claim, Figures], int] | None = None  # in place of tests: each seed keeps it, 1, or does not, -1
+
+
+def of_tests(tests: Callable[[Claim, Figures], Tests], describe: Callable[[Claim, Figures, int], str]) -> Check:
+    def decided(claim: Claim, figures: Figures) -> Decision:
+        found = tests(claim, figures)
+        return decide(found, claim.rows) if figures.has_test(claim) else sign_test(found)
+
+    return Check(decided, describe)
 
 
 def of_limit(limit: Callable[[Claim, Figures], int], describe: Callable[[Claim, Figures, int], str]) -> Check:
-    return Check(lambda claim, figures: {}, describe, limit)
+    return Check(partial(keep, limit), describe)
 
 
 CHECKS: dict[str, Check] = {
-    "higher": Check(higher, describe_higher),
-    "first": Check(*at_end(0)),
-    "last": Check(*at_end(-1)),
-    "peak": Check(peak, describe_peak),
-    "wider": Check(wider, describe_wider),
-    "narrower": Check(narrower, describe_narrower),
-    "shrinks": Check(shrinks, describe_shrinks),
+    "higher": of_tests(higher, describe_higher),
+    "first": of_tests(*at_end(0)),
+    "last": of_tests(*at_end(-1)),
+    "peak": of_tests(peak, describe_peak),
+    "wider": of_tests(wider, describe_wider),
+    "narrower": of_tests(narrower, describe_narrower),
+    "shrinks": of_tests(shrinks, describe_shrinks),
     "fails": of_limit(fails, describe_fails),
     "slower": of_limit(slower, describe_slower),
     "close": of_limit(close, describe_close),
