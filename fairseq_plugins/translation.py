@@ -279,19 +279,18 @@ class Translator:
 
 def load_models(config: Any, task: Any, on_gpu: bool) -> tuple[list[Any], Any]:
     """The models of --path, ready to translate, and the options that the first was trained with."""
-    models, options = [], []
+    models, trained = [], []
     for path in utils.split_paths(config.common_eval.path):  # of several at once, fairseq gives the options of the last
         (model,), saved = checkpoint_utils.load_model_ensemble([path], task=task)
         check_method(saved, task._bpe.method.bpe, path)
-        models.append(model)
-        options.append(saved)
-    for model in models:
         if config.common.fp16:
             model.half()
         if on_gpu:
             model.cuda()
         model.prepare_for_inference_(config)
-    return models, options[0]
+        models.append(model)
+        trained.append(saved)
+    return models, trained[0]
 
 
 def configure(arguments: Sequence[str]) -> Any:
