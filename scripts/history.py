@@ -23,7 +23,8 @@ class History:
     loss: dict[int, float] = field(default_factory=dict)  # on the dev set
     calls: list[list[datetime]] = field(default_factory=list)  # the first and the latest time of each call
     last: dict[str, Any] = field(default_factory=dict)  # the latest line of progress
-    epoch: dict[str, Any] = field(default_factory=dict)  # the latest summary of an epoch
+    progress: dict[int, dict[str, Any]] = field(default_factory=dict)  # all of them
+    epochs: dict[int, dict[str, Any]] = field(default_factory=dict)  # what is said of an epoch at its end
 
     @property
     def seconds(self) -> float:
@@ -48,9 +49,9 @@ class History:
                 self.bleu[updates] = float(logged["valid_bleu"])
                 self.loss[updates] = float(logged["valid_loss"])
             elif tag == "train_inner":
-                self.last = logged
+                self.last = self.progress[int(logged["num_updates"])] = logged
             elif tag == "train":
-                self.epoch = logged
+                self.epochs[int(logged["train_num_updates"])] = logged
 
 
 def time_of(line: str) -> datetime | None:
@@ -114,12 +115,23 @@ def best_of(bleu: Mapping[int, float]) -> int:
     return max(bleu, key=lambda updates: (bleu[updates], -updates))
 
 
-def logged(history: History, name: str) -> float | None:
-    """A metric, of the latest whole epoch, or before the first has ended of the latest line of progress."""
-    for found in (history.epoch.get(f"train_{name}"), history.last.get(name)):
-        if found is not None:
-            return float(found)
-    return None
+def logged(history: History, name: str, updates: int) -> float | None:
+    """A metric of a training that ended after so many updates: of the latest epoch that was whole before, or without
+    one of the latest line of progress.
+
+    What comes later in a log depends on when its training was ended: fairseq also sums up the part of an epoch that it
+    has trained at its very last update, and may be killed before that.
+    """
+    whole = [at for at in history.epochs if at < updates]
+    found = history.epochs[max(whole)].get(f"train_{name}") if whole else None
+    return progress(history, name, updates) if found is None else float(found)
+
+
+def progress(history: History, name: str, updates: int) -> float | None:
+    """A metric in the latest line of progress, until so many updates."""
+    until = [at for at in history.progress if at <= updates]
+    found = history.progress[max(until)].get(name) if until else None
+    return None if found is None else float(found)
 
 
 def describe(plan: Plan, history: History, log: Path) -> str:

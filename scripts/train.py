@@ -33,7 +33,7 @@ from .commands import held, run_logged
 from .devices import Devices, environment_of, find_devices, name_devices, ranks_of
 from .download import checksum
 from .finished import restore_training
-from .history import History, best_of, converged, describe, logged, over_windows, read_log
+from .history import History, best_of, converged, describe, logged, over_windows, progress, read_log
 from .machine import machine, versions
 from .runs import AT_THE_LIMIT, Plan
 from .slots import take_gpus
@@ -153,13 +153,13 @@ def finish(plan: Plan, output: Path, history: History, updates: int, devices: De
         "checkpoints": chosen,
         "batch": {
             "source tokens at most": tokens * times * ranks,
-            "source tokens on average": logged(history, "src_wpb"),
+            "source tokens on average": logged(history, "src_wpb", updates),
         },
-        "length ratios": {"src": logged(history, "src_ratio"), "tgt": logged(history, "tgt_ratio")},
-        "unk shares": {"src": logged(history, "src_unk"), "tgt": logged(history, "tgt_unk")},
-        "pairs skipped for their length": logged(history, "skipped"),
+        "length ratios": {"src": logged(history, "src_ratio", updates), "tgt": logged(history, "tgt_ratio", updates)},
+        "unk shares": {"src": logged(history, "src_unk", updates), "tgt": logged(history, "tgt_unk", updates)},
+        "pairs skipped for their length": logged(history, "skipped", updates),
         "seconds": history.seconds,  # of all calls; starting, validations and checkpoints, too
-        "epochs": float(history.last.get("update", history.epoch.get("epoch", 0))),
+        "epochs": progress(history, "update", updates) or 0.0,
         "devices": {**vars(devices), "ranks": ranks, "update freq": times, "fp16": bool(devices.gpus)},
         "fairseq-train": without_place(arguments),
         "data": read_json(output / "settings.json")["data"],

@@ -24,10 +24,7 @@ from tests.scripts.tiny import Work  # noqa: E402
 RUN = "mine.en-de.bpe-dropout.tiny.seed1"
 TOGETHER = 5  # kills of one graph
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-# Times, and what is said of the latest epoch in the log: a kill between the last checkpoint and the end of its epoch
-# leaves the one before.
 TIMES = ("seconds", "seconds of translating", "seconds in all")
-OF_EPOCH = ("length ratios", "unk shares", "source tokens on average")
 FOLDER = "data/folders/mine.en-de.bpe.en300-de300"
 MADE = ("data/raw", "data/words", FOLDER, f"experiments/results/{RUN}.json")
 OF_RUN = ("training.json", "test.words", "test.txt", "generation.json", "result.json")
@@ -79,7 +76,7 @@ def read(path: Path) -> bytes:
 
 
 def without_times(record: dict) -> dict:
-    return {key: value for key, value in record.items() if key not in (*TIMES, *OF_EPOCH)}
+    return {key: value for key, value in record.items() if key not in TIMES}
 
 
 def compare(one: Work, other: Work) -> None:

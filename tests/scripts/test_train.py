@@ -22,7 +22,7 @@ from scripts.arguments import launch, train_arguments
 from scripts.commands import held, run_logged
 from scripts.corpora import ROOT
 from scripts.devices import Devices, environment_of, find_devices, ranks_of, shape_batch
-from scripts.history import History, best_of, converged, over_windows
+from scripts.history import History, best_of, converged, logged, over_windows, progress
 from scripts.runs import OnDev, Run, plan_run
 from scripts.stage import write_json
 from scripts.train import check_settings, checkpoints_until, number_the_last
@@ -190,7 +190,22 @@ def test_the_log_of_a_training_that_was_killed_and_went_on():
     assert history.loss[49] == 6.907
     assert history.seconds == (23 - 18) + (57 - 54)
     assert history.last["num_updates"] == "49"
-    assert history.epoch["train_src_ratio"] == "1.1216"
+    assert list(history.epochs) == [5, 10, 15, 20, 25, 30, 35, 40, 45, 49]
+
+
+@pytest.mark.parametrize("after", ["| train_inner | ", "| valid | ", "| train | ", "done training"])
+def test_what_a_training_leaves_behind_does_not_depend_on_how_much_of_its_log_was_read(after):
+    """At its last update, 49, fairseq also sums up the four of five batches that the last epoch had."""
+    lines = (Path(__file__).parent / "resumed.log").read_text().split("\n")
+    end = max(number for number, line in enumerate(lines) if after in line)
+    history = History()
+    for line in lines[: end + 1]:
+        history.read(line)
+    assert (49 in history.epochs) == (after in ("| train | ", "done training"))
+    assert [logged(history, name, 49) for name in ("src_ratio", "tgt_ratio", "src_wpb")] == [1.1192, 1.1416, 1376.6]
+    assert (progress(history, "update", 49), progress(history, "update", 48)) == (9.8, 8.4)
+    assert logged(history, "src_ratio", 5) is None, "no epoch was whole, and nothing was said of its progress"
+    assert logged(history, "src_ratio", 7) == float(history.epochs[5]["train_src_ratio"])
 
 
 def test_a_training_goes_on_with_its_own_settings_and_data_alone(tmp_path):
