@@ -25,7 +25,7 @@ from bpe_dropout import InputError
 from bpe_dropout.methods import ROLES, Method, find_method
 
 from .corpora import CONFIGS, CorpusConfig, Experiment, Training, read_corpora
-from .settings import Count, Positive, PositiveNumber, Share, named, read_settings
+from .settings import Count, Positive, PositiveNumber, Share, at, convert, load, named, read_settings
 from .testsets import TEST, read_testset
 
 
@@ -113,7 +113,19 @@ def read_method(name: str, configs: Path = CONFIGS) -> MethodSettings:
 
 @cache
 def read_model(name: str, configs: Path = CONFIGS) -> Model:
-    return read_settings(named(configs / "models", name), Model)
+    """A model. A file that says `of: NAME` has what it does not say from that one."""
+    path = named(configs / "models", name)
+    content = load(path)
+    if "of" in content:
+        with at(content.place_of("of")):
+            base = load(named(configs / "models", str(content.pop("of"))))
+            if "of" in base:
+                raise InputError(f"{base.path} is itself `of` another: name a model that says all")
+        convert(base, Model, base.path, "")  # what is wrong with it is said of its own lines
+        for key in base:
+            content.setdefault(key, base[key])
+    model: Model = convert(content, Model, str(path), "")
+    return model
 
 
 @dataclass(frozen=True)

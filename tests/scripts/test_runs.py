@@ -43,7 +43,7 @@ def test_what_is_no_name_of_a_run(name):
         ("iwslt15.en-vi.250k.bpe.base.seed1", "iwslt15.en-vi has no subset 250k; there are none"),
         ("iwslt15.en-vi.bpe-p10.base.seed1", "p is for a method with dropout"),
         ("iwslt15.en-vi.bpe-dropout-p110.base.seed1", "from 0 to 100"),
-        ("iwslt15.en-vi.bpe.huge.seed1", "there is no huge in .*models; there are base, small"),
+        ("iwslt15.en-vi.bpe.huge.seed1", "there is no huge in .*models; there are base, patient, small"),
         ("iwslt15.en-vi.other.base.seed1", "there is no other in .*methods; there are bpe, bpe-dropout"),
     ],
 )
@@ -64,6 +64,27 @@ def test_what_a_corpus_does_not_say_is_the_models():
     model = read_model("small")
     plan = plan_run(Run.parse("multi30k.en-de.bpe.small.seed1"))
     assert (plan.batch, plan.updates, plan.interval) == (model.batch, model.updates, model.interval)
+
+
+def test_a_model_of_another_differs_in_what_it_says(tmp_path):
+    small, patient = read_model("small"), read_model("patient")
+    other = {"title": patient.title, "patience": 24, "usual_updates": patient.usual_updates}
+    assert patient == dataclasses.replace(small, **other)
+    plans = [plan_run(Run.parse(f"multi30k.en-fr.5k.bpe.{model}.seed1")) for model in ("small", "patient")]
+    assert plans[0].settings() != plans[1].settings(), "a result of one is no result of the other"
+    models = shutil.copytree(CONFIGS / "models", tmp_path / "models")
+    for of, sentence in {
+        "none": "patient.yaml, line 2: there is no none in .*models; there are base, patient, small",
+        "patient": "patient.yaml, line 2: .*patient.yaml is itself `of` another: name a model that says all",
+    }.items():
+        (models / "patient.yaml").write_text(f"title: of another\nof: {of}\n")
+        with pytest.raises(InputError, match=sentence):
+            read_model("patient", tmp_path)
+    (models / "patient.yaml").write_text("of: small\n")
+    text = (models / "small.yaml").read_text()
+    (models / "small.yaml").write_text(text.replace("batch: 1000", "batch: 0"))
+    with pytest.raises(InputError, match=r"small\.yaml, line \d+: batch is a whole number from 1 on"):
+        read_model("patient", tmp_path)
 
 
 def test_targets_are_the_papers():
