@@ -69,9 +69,11 @@ Asked by the study, and not said by the paper, or not in these words; answered b
 STUDY = """
 Small Transformers (2 layers, 128 dimensions) on parts of Multi30k and of Tatoeba. What counts on the dev set is the
 mean BLEU of five checkpoints in a row, 250 updates apart: training stops when it has not risen for 1500 updates, and
-the five with the best mean are averaged. The average translates, with beam 4 and length penalty 0.6. Cells are means
-over seeds, with the smallest and the largest; a list of p has one for each seed, of which 0.001 is the smallest that
-1000 resampled test sets can show. All seeds share one part of the text, so that they differ in training alone. The
+the five with the best mean are averaged. When that is depends on chance, too (the table of numbers of batches shows how
+far seeds are apart), and a model may be stopped too early: a table of its own asks what more patience changes. The
+average translates, with beam 4 and length penalty 0.6. Cells are means over seeds, with the smallest and the largest; a
+list of p has one for each seed, of which 0.001 is the smallest that 1000 resampled test sets can show. All seeds share
+one part of the text, so that they differ in training alone. The
 regime (5000 pairs, 1000 pieces) was chosen by first trials on En-De, seed 1, that looked at its test set."""
 
 PAPERS_OWN = """
