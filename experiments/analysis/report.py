@@ -73,8 +73,8 @@ the five with the best mean are averaged. When that is depends on chance, too (t
 far seeds are apart), and a model may be stopped too early: a table of its own asks what more patience changes. The
 average translates, with beam 4 and length penalty 0.6. Cells are means over seeds, with the smallest and the largest; a
 list of p has one for each seed, of which 0.001 is the smallest that 1000 resampled test sets can show. All seeds share
-one part of the text, so that they differ in training alone. The
-regime (5000 pairs, 1000 pieces) was chosen by first trials on En-De, seed 1, that looked at its test set."""
+one part of the text, so that they differ in training alone. The regime (5000 pairs, 1000 pieces) was chosen by first
+trials on En-De, seed 1, that looked at its test set."""
 
 PAPERS_OWN = """
 Numbers are the paper's, where nothing else is said. Ours beside them need its corpora and a GPU: `make fill-report`
