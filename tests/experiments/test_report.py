@@ -168,6 +168,16 @@ def test_results_were_made_by_the_command_that_they_name():
         assert resolve(record["command"].removeprefix("make "), [], CONFIGS, 1).measures
 
 
+@pytest.mark.parametrize("direction", ["en-de", "de-en", "en-fr", "fr-en"])
+def test_the_papers_order_is_that_of_kudo_by_sentence(direction):
+    """What configs/study/kudo.yaml and docs/reproduction.md say of the results."""
+    bpe, by_sentence, by_word, dropout = (
+        json.loads((RESULTS / f"multi30k.{direction}.5k.{method}.small.seed1.json").read_text())["bleu"]
+        for method in ("bpe", "unigram", "unigram-words", "bpe-dropout")
+    )
+    assert by_word < bpe < by_sentence < dropout
+
+
 def test_results_were_made_by_code_that_is_committed():
     """A record names its commit; one that was made with changes of one's own says so."""
     for path in RESULTS.glob("**/*.json"):
