@@ -193,15 +193,15 @@ def test_the_study_is_what_was_planned():
     assert names[36:40] == [
         f"multi30k.{one}.5k.unigram-words.small.seed1" for one in ("en-de", "de-en", "en-fr", "fr-en")
     ]
-    systems = itertools.product(("5k", "2500"), ("bpe", "bpe-dropout"))
-    assert names[84:88] == [f"multi30k.en-fr.{pairs}.{method}.patient.seed1" for pairs, method in systems]
-    assert len(names) == len(set(names)) == 88 + 24
-    rates = target.runs[88:]
+    assert len(names) == len(set(names)) == 84 + 24 + 8
+    rates = target.runs[84:108]
     assert {(run.direction, run.seed) for run in rates} == set(itertools.product(("en-de", "de-en"), (1, 2, 3)))
     assert {run.method.removeprefix("bpe-dropout") for run in rates} == {"", "-rare", "-frequent", "-annealed"}
-    one_side = [name for name in names if "bpe-dropout-src" in name or "bpe-dropout-tgt" in name]
+    systems = itertools.product(("2500", "5k"), ("bpe", "bpe-dropout-src", "bpe-dropout-tgt", "bpe-dropout"))
+    assert names[108:] == [f"multi30k.en-fr.{pairs}.{method}.patient.seed1" for pairs, method in systems]
+    one_side = [name for name in names[:84] if "bpe-dropout-src" in name or "bpe-dropout-tgt" in name]
     assert len(one_side) == 6 + 2 * 2
-    assert {run.p for run in target.runs[:88] if run.p and run.dataset == "multi30k"} == {5, 20, 30, 50, 70, 90}
+    assert {run.p for run in target.runs[:84] if run.p and run.dataset == "multi30k"} == {5, 20, 30, 50, 70, 90}
     assert "tatoeba.ja-en.10k.bpe-dropout-p39-10.small.seed1" in names
     assert len([name for name in names if ".v500." in name or ".v4000." in name]) == 16
     misspelled = [group for group in target.groups if group.testset == "misspelled"]
