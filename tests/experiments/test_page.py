@@ -872,7 +872,7 @@ def test_the_report_that_is_committed(page: Any) -> None:
     assert sum(float(text) for text in texts(page, "#explorer td.number") if re.fullmatch(r"0\.\d+", text)) <= 1.0001
     set_width(page, 1100)
     wide = "[...document.querySelectorAll('.scroll:has(.words)')].filter(one => one.scrollWidth > one.clientWidth)"
-    assert page.execute_script(f"return {wide}.map(one => one.ariaLabel)") == [], "words take lines"
+    assert page.execute_script(f"return {wide}.map(one => one.ariaLabel)") == [], "words wrap"
     page.set_window_size(400, 800)
     addresses = Addresses()
     addresses.feed(page.execute_script("return document.documentElement.outerHTML"))
