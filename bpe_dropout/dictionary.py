@@ -8,7 +8,7 @@ A fairseq dictionary file names the pieces from id 4 on; 0 to 3 are <s>, <pad>, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,6 +29,8 @@ class Dictionary:
     >>> dictionary = Dictionary({"un@@": 4, "related": 5}, unk=3)
     >>> dictionary["un@@"], dictionary["rel@@"]
     (4, 3)
+    >>> list(dictionary), "rel@@" in dictionary
+    (['un@@', 'related'], False)
     """
 
     ids: Mapping[str, int]
@@ -44,6 +46,13 @@ class Dictionary:
 
     def __getitem__(self, piece: str) -> int:
         return self.ids.get(piece, self.unk)
+
+    def __contains__(self, piece: object) -> bool:
+        return piece in self.ids
+
+    def __iter__(self) -> Iterator[str]:
+        """Without this, Python would look for pieces 0, 1, ..., and every one of them has an id."""
+        return iter(self.ids)
 
     def __len__(self) -> int:
         return len(self.ids)
