@@ -129,5 +129,5 @@ TOOLS = {
     **{f"tools-{name}": (BY_NAME[name], ("tokenizers",)) for name in ("tokenizer-16k", "tokenizer-50k")},
 }
 SCALING = "scaling"  # 1, 2 and 4 times the text
-TRAINING = ("loader", "training", "large")  # training.py
+TRAINING = ("loader", "training", "memory", "large")  # training.py
 NAMES = (*BY_NAME, *TOOLS, SCALING, *TRAINING)

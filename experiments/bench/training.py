@@ -3,6 +3,8 @@
 training    the real fairseq-train, a small Transformer on two cores, at p = 0 with identical batches, and at p = 0.1
 loader      batches alone, no model, no workers: tokens a second, at p = 0 and p = 0.1, against the memory-mapped
             dataset of stock fairseq
+memory      fairseq-train as the reproduction starts it on a CPU, keeping the memory of tensors for the next ones
+            (scripts/devices.py), against the same without
 large       4.5 million pairs with about a million word types a side, text made for scale: the time to start, the time
             to turn an epoch against stock fairseq's own rebuilding of its batches, and the memory of two processes
 
@@ -17,12 +19,15 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter, process_time
+from types import MappingProxyType
 from typing import Any
 
 from bpe_dropout import InputError
+from scripts.devices import KEEP_MEMORY
 
 from .texts import BOTH, FOLDER, ROOT, codes_path, facts_of, make, make_large, say, text_path, title_of
 
@@ -45,11 +50,14 @@ def measure(name: str, quick: bool) -> dict[str, Any]:
     words, binarized = make_folders()
     if name == "loader":
         return {"results": bench_loader(words, binarized, 2 if quick else 5)}
-    return {"results": bench_training(words, binarized, 10 if quick else 40, 1 if quick else 4)}
+    updates, turns = (10, 1) if quick else (40, 4)
+    if name == "memory":
+        return {"results": bench_memory(words, updates, turns)}
+    return {"results": bench_training(words, binarized, updates, turns)}
 
 
-def run(*command: object) -> str:
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+def run(*command: object, environment: Mapping[str, str] = MappingProxyType({})) -> str:
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode:
         raise InputError(f"{' '.join(map(str, command))} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done.stdout + done.stderr
@@ -83,10 +91,8 @@ def bench_training(words: Path, binarized: Path, updates: int, turns: int) -> li
     losses: dict[str, float] = {}
     for _ in range(turns):
         for name, data, options in (("stock", binarized, []), ("plain", words, PLAIN), ("dropout", words, PLUGIN)):
-            out = run(BIN / "fairseq-train", data, *options, *MODEL, "--max-update", updates)
-            log = json.loads(re.findall(r"\| train \| (.*)", out)[-1])
-            rates[name].append(float(log["train_wps"]))
-            losses[name] = float(log["train_loss"])
+            rate, losses[name] = train(data, *options, "--max-update", updates)
+            rates[name].append(rate)
     if abs(losses["plain"] - losses["stock"]) > 1e-3:
         raise InputError(f"the losses differ, so the batches do: {losses}")
     faster = {
@@ -98,6 +104,27 @@ def bench_training(words: Path, binarized: Path, updates: int, turns: int) -> li
         result("training at p = 0, identical batches, words a second", against, faster["plain"], least=0.98),
         result("training at p = 0.1, words a second", against, faster["dropout"]),
     ]
+
+
+def bench_memory(words: Path, updates: int, turns: int) -> list[dict[str, Any]]:
+    say(f"training with memory kept, {updates} updates, {turns} turns")
+    faster = []
+    for _ in range(turns):
+        (plain, loss), (kept, same) = (
+            train(words, *PLUGIN, "--max-update", updates, environment=environment) for environment in ({}, KEEP_MEMORY)
+        )
+        if loss != same:
+            raise InputError(f"the losses differ: {loss} and {same}")
+        faster.append(kept / plain)
+    work = "training at p = 0.1 with memory kept for the next tensor, words a second"
+    return [result(work, "fairseq-train as it is", faster, least=1)]
+
+
+def train(*options: object, environment: Mapping[str, str] = MappingProxyType({})) -> tuple[float, float]:
+    """Words a second, and the loss."""
+    out = run(BIN / "fairseq-train", *options, *MODEL, environment=environment)
+    log = json.loads(re.findall(r"\| train \| (.*)", out)[-1])
+    return float(log["train_wps"]), float(log["train_loss"])
 
 
 def result(

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -21,7 +22,7 @@ from bpe_dropout.files import whole
 from scripts.arguments import launch, train_arguments
 from scripts.commands import held, run_logged
 from scripts.corpora import ROOT
-from scripts.devices import Devices, environment_of, find_devices, ranks_of, shape_batch
+from scripts.devices import KEEP_MEMORY, Devices, environment_of, find_devices, ranks_of, shape_batch
 from scripts.history import History, best_of, converged, logged, over_windows, progress
 from scripts.runs import OnDev, Run, plan_run
 from scripts.stage import write_json
@@ -119,6 +120,30 @@ def test_a_training_sees_the_gpus_that_it_uses_alone(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert environment_of(small, Devices(gpus=4), 1)["CUDA_VISIBLE_DEVICES"] == "0"
     assert value_of(train_arguments(small, Path("D"), Path("O"), Devices(gpus=4)), "--distributed-world-size") == "1"
+
+
+def test_on_the_cpu_memory_is_kept_as_the_user_has_it(monkeypatch):
+    monkeypatch.setenv("MALLOC_TOP_PAD_", "4096")
+    environment = environment_of(IWSLT, Devices())
+    assert {name: environment[name] for name in KEEP_MEMORY} == {**KEEP_MEMORY, "MALLOC_TOP_PAD_": "4096"}
+    assert not KEEP_MEMORY.keys() & environment_of(IWSLT, Devices(gpus=1)).keys()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc reads these settings")
+def test_the_memory_of_tensors_is_not_asked_for_again():
+    """As page faults tell, which are counted, not timed."""
+    code = """if True:
+        import resource, torch
+        for _ in range(100):
+            torch.ones(9_000_000)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+    """
+    faults = [
+        int(subprocess.run([sys.executable, "-c", code], env={**os.environ, **settings}, capture_output=True).stdout)
+        for settings in ({}, KEEP_MEMORY)
+    ]
+    of_a_tensor = 36_000_000 // os.sysconf("SC_PAGE_SIZE")
+    assert faults[0] - faults[1] > 80 * of_a_tensor, "all but the first few tensors cost nothing"
 
 
 def test_devices():
