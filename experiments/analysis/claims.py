@@ -15,10 +15,11 @@ about     the column is within `within` of `at`, in every row
 A claim is `reproduced`, `not reproduced` or `undecided`, by one rule. A difference of BLEU between two systems counts
 as found if it is significant for each seed (paired bootstrap, p < 0.05), and the seeds agree in its sign; so does a
 difference between such differences. The opposite of a claim of several rows is found where it is found in all of them;
-one row is enough, too, but there p must be below 0.05 divided by their number. Other numbers of trained models have no
-such test: which of two systems has more is decided by a sign test over all rows and seeds, and a limit is kept if each
-seed keeps it. Numbers of a text alone are exact. Where what a claim says is not found, and neither is its opposite, it
-is undecided, and the differences that were not found are named; where a run or a comparison is missing, too.
+one row is enough, too, if no other has more seeds, but there p must be below 0.05 divided by their number. Other
+numbers of trained models have no such test: which of two systems has more is decided by a sign test over all rows and
+seeds, as if they were independent, and a limit is kept if each seed keeps it. Numbers of a text alone have no training
+in them, and are taken as they are. Where what a claim says is not found, and neither is its opposite, it is undecided,
+and the differences that were not found are named; where a run or a comparison is missing, too.
 
 A bootstrap knows the noise of a test set, and not that of training: what one seed alone decides is marked.
 """
@@ -65,7 +66,7 @@ class Test:
 
     seed: int
     difference: float
-    p: float  # 0 of a text alone, which is exact; nan where there is no test
+    p: float  # 0 of a text alone, which has no training in it; nan where there is no test
 
     def sign(self, level: float = LEVEL) -> int:
         return int(np.sign(self.difference)) if self.p < level else 0
@@ -166,8 +167,9 @@ def decide(tests: Tests, needed: int | None = None) -> Decision:
     if sum(sign_of(one) > 0 for one in tests.values()) >= needed:
         return Decision(1)
     against = {row: one for row, one in tests.items() if sign_of(one) < 0}
-    if len(against) < len(tests):  # what is found in one row of several must be surer
-        against = {row: one for row, one in against.items() if sign_of(one, LEVEL / len(tests)) < 0}
+    if len(against) < len(tests):  # what is found in one row of several must be surer, and rest on as much
+        most, surer = max(map(len, tests.values())), LEVEL / len(tests)
+        against = {row: one for row, one in against.items() if len(one) == most and sign_of(one, surer) < 0}
     if len(tests) - len(against) < needed:
         why = opposite_in(against, len(tests)) if len(tests) > 1 else ""
         return Decision(-1, why, min(map(len, against.values())))

@@ -20,7 +20,7 @@ from .document import Drawing, ReportPart
 from .drawing import colour, draw_steps, new_figure
 from .grid import build as build_grid
 from .grid import measured_runs
-from .labels import language_title, model_title, system_title, text_title
+from .labels import language_title, system_title, text_title
 from .measurement import begin, record, sides_of
 from .results import Results
 
@@ -94,7 +94,8 @@ def draw_translations(runs: Sequence[Run], results: Results, configs: Path) -> D
         draw_lengths(axes, counts, system_title(run, configs), run.system, number)
     finish(axes)
     first = runs[0]
-    caption = f"(b) Translations of the test set of {text_title(first, configs)}, by the models {model_title(first)}"
+    models = f"{first.model} models of seed {first.seed}"
+    caption = f"(b) Translations of the test set of {text_title(first, configs)}, by the {models}"
     return Drawing(f"figure-lengths-translations-{first.group}", caption, figure)
 
 

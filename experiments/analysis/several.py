@@ -183,16 +183,17 @@ def answer(claim: Claim, item: Item, results: Results, configs: Path) -> Finding
 
 
 def cells_of(measured: list[dict[str, Any]]) -> list[Cell]:
-    """BLEU, its mean over seeds; chrF; and how many times as long it takes as K = 1 (×3.4)."""
+    """BLEU, its mean over seeds; chrF; how many times as long it takes as K = 1 (×3); whether each seed is worse."""
     numbers = ("bleu", "chrf", "seconds")
     means = {way: {number: fmean(one[way][number] for one in measured) for number in numbers} for way in WAYS}
     cells = []
     for way, mean in means.items():
         times = mean["seconds"] / means[PLAIN]["seconds"]
-        more = f"chrF {mean['chrf']:.2f}" + (f", ×{times:.1f}" if way != PLAIN else "")
-        cells.append(
-            Cell(f"{mean['bleu']:.2f}", mean["bleu"], more, best=sign_of([compared(one[way]) for one in measured]) > 0)
-        )
+        sign = sign_of([compared(one[way]) for one in measured])
+        more = [f"chrF {mean['chrf']:.2f}"]
+        more += [f"×{times:.0f}"] if way != PLAIN else []
+        more += ["worse"] if sign < 0 else []
+        cells.append(Cell(f"{mean['bleu']:.2f}", mean["bleu"], ", ".join(more), best=sign > 0))
     return cells
 
 

@@ -15,7 +15,7 @@ from sacrebleu.metrics import BLEU
 
 from bpe_dropout import InputError
 from experiments.analysis import latex, markdown
-from experiments.analysis.claims import Missing, Test, Verdict, check, describe, is_about
+from experiments.analysis.claims import Missing, Test, Verdict, check, decide, describe, is_about
 from experiments.analysis.document import Cell, ReportPart, Row, Table
 from experiments.analysis.drawing import svg
 from experiments.analysis.grid import build, item_grid, mark_best, other_models
@@ -697,6 +697,14 @@ def test_one_row_against_a_claim_of_several_must_be_surer():
         assert check(claim("peak", ["a"], at=0.2), figures).text == "reproduced"
 
 
+def test_a_row_of_fewer_seeds_does_not_refute_what_others_leave_open():
+    """Seeds of one system may be further apart than two systems are."""
+    surely, open_ = -4.0, Test(1, 0.1, 0.4)
+    assert decide({"a": [Test(1, surely, 0.001)], "b": [open_]}).sign == -1
+    assert decide({"a": [Test(1, surely, 0.001)], "b": [open_, open_]}).sign == 0
+    assert decide({"a": [Test(1, surely, 0.001)] * 2, "b": [open_, open_]}).sign == -1
+
+
 def test_the_opposite_in_all_rows():
     """It is found by the rule by which the claim is; one row alone must be surer."""
     lower = {(row, name): value for row in range(2) for name, value in (("a", 1.0), ("b", 2.0))}
@@ -796,6 +804,10 @@ def test_a_table_of_which_nothing_was_run_has_the_papers_numbers(results):
 def test_long_text_is_broken_into_lines():
     table = Table("table-x", "x", ["", "a", "b"], [Row([Cell("x"), Cell("long " * 20), Cell("1")])])
     assert r"\begin{tabular}{lp{0.80\textwidth}c}" in latex.render_table(table)
+    table = Table("table-x", "x", ["", "a"], [Row([Cell("long " * 20), Cell("1")])], notes=["p < 5% (`make x`)."])
+    tex = latex.render_table(table)
+    assert r"\begin{tabular}{p{0.80\textwidth}c}" in tex
+    assert r"{\footnotesize p < 5\% (\texttt{make x}).\par}" in tex
 
 
 def test_text_is_escaped():

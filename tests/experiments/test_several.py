@@ -57,7 +57,7 @@ def test_the_table_has_what_was_measured(results):
     assert table.rows[0].cells[1].commands == [f"make several.{RUN.format(2)}"]
     first, *_, last = table.rows[0].cells[1:]
     assert first.plain == "30.50 (chrF 50.50)"
-    assert last.plain == "34.50 (chrF 50.50, ×5.0)"
+    assert last.plain == "34.50 (chrF 50.50, ×5)"
     assert [cell.best for cell in table.rows[1].cells[1:]] == [False] * 4 + [True]
     assert table.notes == []
 
