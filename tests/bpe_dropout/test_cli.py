@@ -21,6 +21,7 @@ import bpe_dropout
 from bpe_dropout import InputError, Segmenter
 from bpe_dropout.files import check_output, describe, whole
 from tests.conftest import write_codes
+from tests.patience import PATIENCE, wait_until
 
 # As users have it: not unbuffered, and not necessarily UTF-8.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -436,9 +437,7 @@ def test_an_interrupted_output_leaves_nothing(files, tmp_path, number, code, say
     assert process.stdin is not None
     process.stdin.write(b"the words\n" * 1000)
     process.stdin.flush()
-    deadline = time.monotonic() + 30
-    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: list(tmp_path.iterdir()))
     time.sleep(0.2)
     process.send_signal(number)
     _, err = process.communicate()
@@ -476,7 +475,7 @@ def test_progress_on_a_terminal_only(files):
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=slave)
     os.close(slave)
     assert process.stdin is not None
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not select.select([master], [], [], 0.3)[0] and time.monotonic() < deadline:
         process.stdin.write(b"the words\n" * 1000)
         process.stdin.flush()

@@ -24,6 +24,7 @@ from bpe_dropout.files import part_of
 from bpe_dropout.word_index import index_path
 from tests.bpe_dropout.test_exact import chi_square
 from tests.conftest import write_codes
+from tests.patience import PATIENCE
 
 KEY = {"seed": 3, "epoch": 2, "side": 1}
 
@@ -249,7 +250,7 @@ def test_forked_workers_draw_the_same(sampler):
     workers = [context.Process(target=work, args=(queue,)) for _ in range(2)]
     for worker in workers:
         worker.start()
-    results = [queue.get(timeout=60) for _ in workers]
+    results = [queue.get(timeout=PATIENCE) for _ in workers]
     for worker in workers:
         worker.join()
     expected = sampler.tokens(range(100, 300), **KEY).ids.tolist()

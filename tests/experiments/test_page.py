@@ -17,6 +17,7 @@ from experiments.analysis.drawing import SIZE, draw_steps, new_figure
 from experiments.analysis.page import PHRASES, TITLE, MergeTable, render
 from scripts.corpora import ROOT
 from scripts.paper import read_items
+from tests.patience import PATIENCE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium, which is not installed")
 
@@ -195,7 +196,7 @@ def type_into(page: Any, name: str, text: str) -> None:
 
 
 def wait(page: Any, condition: Any) -> None:
-    WebDriverWait(page, 60, poll_frequency=0.05).until(lambda _: condition())
+    WebDriverWait(page, PATIENCE, poll_frequency=0.05).until(lambda _: condition())
 
 
 def settled(page: Any, word: str) -> None:

@@ -20,6 +20,7 @@ pytest.importorskip("fairseq", reason="the plugin's tests need fairseq, which `m
 
 from fairseq_plugins.__main__ import main
 from tests.conftest import learn, write_codes
+from tests.patience import PATIENCE
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -89,7 +90,7 @@ def run(command: str, *arguments: object, check: bool = True, stdin: str = "", c
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert not check or done.returncode == 0, done.stdout[-4000:]
     return Done(done.returncode, done.stdout)

@@ -3,12 +3,12 @@
 import signal
 import socket
 import subprocess
-import time
 
 import numpy as np
 import pytest
 
 from tests.fairseq_plugins.conftest import BIN, RECORD, ROOT, TRAIN, Done, environment, read_record, run
+from tests.patience import PATIENCE, wait_until
 
 P = ["--bpe", "bpe_dropout", "--bpe-dropout-src", "0.2", "--bpe-dropout-tgt", "0.2"]
 SAVING = ["--save-interval-updates", "5", "--keep-interval-updates", "1"]
@@ -21,11 +21,12 @@ def start(log, *arguments, **more) -> subprocess.Popen:
 
 def kill_at(processes, log, update: int) -> None:
     """Kills without warning when the log has reached an update."""
-    deadline = time.monotonic() + 120
-    while not any(number >= update for number in Done(0, log.read_text()).losses):
-        assert time.monotonic() < deadline, log.read_text()[-3000:]
+
+    def reached() -> bool:
         assert all(process.poll() is None for process in processes), log.read_text()[-3000:]
-        time.sleep(0.02)
+        return any(number >= update for number in Done(0, log.read_text()).losses)
+
+    wait_until(reached, lambda: log.read_text()[-3000:])
     for process in processes:
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -70,7 +71,7 @@ def ranks(folder, log, *arguments) -> list[subprocess.Popen]:
 
 def wait(processes, log) -> Done:
     for process in processes:
-        assert process.wait(timeout=300) == 0, log.read_text()[-3000:] + log.with_suffix(".1").read_text()[-3000:]
+        assert process.wait(timeout=PATIENCE) == 0, log.read_text()[-3000:] + log.with_suffix(".1").read_text()[-3000:]
     return Done(0, log.read_text())
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
+from tests.patience import PATIENCE  # noqa: E402
 from tests.scripts.tiny import Work  # noqa: E402
 
 RUN = "mine.en-de.bpe-dropout.tiny.seed1"
@@ -41,7 +42,7 @@ def kill_at_random(work: Work, kills: int, choose: random.Random, longest: float
             os.killpg(process.pid, kind)
             print(f"{number} of {kills}: {kind.name}; the latest file was {latest(work)}", flush=True)
             try:
-                process.communicate(timeout=120)
+                process.communicate(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from argparse import Namespace
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from sacrebleu.metrics import CHRF
 from scripts.corpora import ROOT
 from scripts.reproduce import resolve, snakemake
 from scripts.runs import Run, plan_run
+from tests.patience import PATIENCE, wait_until
 from tests.scripts.random_kills import compare, kill_at_random
 from tests.scripts.tiny import HELD, HERE, METHODS, RUNS, TRAIN, Work, own_corpus
 
@@ -36,12 +36,13 @@ def work(tmp_path_factory, english) -> Work:
 def killed(work) -> dict[str, float]:
     """The graph, killed outright while the first model trains; when what was made by then was made."""
     process = work.start("run")
-    deadline = time.monotonic() + 300
     logs = [work.run(name) / "train.log" for name in RUNS]
-    while not any(log.exists() and log.read_text().count("Saved checkpoint") >= 2 for log in logs):
+
+    def has_saved_twice() -> bool:
         assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+        return any(log.exists() and log.read_text().count("Saved checkpoint") >= 2 for log in logs)
+
+    wait_until(has_saved_twice)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     return {
@@ -326,19 +327,18 @@ def slurm():
         files = {"socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
         munge = [f"--{option}={folder}/munge/{file}" for option, file in files.items()]
         start("runuser", "-u", "munge", "--", "munged", "--foreground", "--force", *munge)
-        time.sleep(1)
+        wait_until((folder / "munge" / "socket").exists)
         start("slurmctld", "-D")
         start("slurmd", "-D")
-        deadline = time.monotonic() + 60
-        while "idle" not in subprocess.run(["sinfo"], capture_output=True, text=True).stdout:
-            logs = "\n".join(file.read_text() for file in folder.glob("*.out"))
-            assert time.monotonic() < deadline, f"Slurm does not start:\n{logs}"
-            time.sleep(0.5)
+        wait_until(
+            lambda: "idle" in subprocess.run(["sinfo"], capture_output=True, text=True).stdout,
+            lambda: "\n".join(["Slurm does not start:", *(file.read_text() for file in folder.glob("*.out"))]),
+        )
         yield
     finally:
         for process in reversed(started):
             process.terminate()
-            process.wait(20)
+            process.wait(PATIENCE)
         CONFIGURATION.unlink()
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -351,11 +351,13 @@ def test_the_same_graph_on_slurm(work, finished, slurm):
     arguments = ("run", name, "--profile", "slurm")
     asked = {"GPUS": "0", "TASKS": "2", "CORES": "2", "KEEP_CHECKPOINTS": ""}
     process = work.start(*arguments, **asked)
-    path, deadline = work.run(name) / "train.log", time.monotonic() + 300
-    while not path.exists():
+    path = work.run(name) / "train.log"
+
+    def trains() -> bool:
         assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+        return path.exists()
+
+    wait_until(trains)
     os.killpg(process.pid, signal.SIGKILL)
     before, _ = process.communicate()
     assert re.search(r"submitted with SLURM jobid \d+|SLURM run ID", before)

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from scripts.history import History, best_of, converged, logged, over_windows, p
 from scripts.runs import OnDev, Run, plan_run
 from scripts.stage import write_json
 from scripts.train import check_settings, checkpoints_until, number_the_last
+from tests.patience import wait_until
 
 BOTH: tuple[OnDev, ...] = ("bleu", "loss")
 IWSLT = plan_run(Run.parse("iwslt15.en-zh.bpe-dropout.base.seed3"))
@@ -299,7 +299,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from scripts.commands import run_logged
-CHILD = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+CHILD = "import os, time; print(os.getpid(), flush=True); time.sleep(6000)"
 run_logged([sys.executable, "-c", CHILD], Path(sys.argv[2]))
 """
 
@@ -309,21 +309,14 @@ def test_a_command_does_not_outlive_who_started_it(tmp_path, monkeypatch):
     monkeypatch.setattr("scripts.commands.ENDING", 0.5)
     log = tmp_path / "x.log"
     starter = subprocess.Popen([sys.executable, "-c", STARTER, str(ROOT), str(log)])
-    deadline = time.monotonic() + 60
-    while not (log.exists() and len(log.read_text().splitlines()) > 1):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: log.exists() and len(log.read_text().splitlines()) > 1)
     with pytest.raises(InputError, match="this is being done already"):
         run_logged(["true"], log)
     child = int(log.read_text().splitlines()[-1])
     starter.send_signal(signal.SIGKILL)
     starter.wait()
-    while (
-        Path(f"/proc/{child}").exists()
-        and Path(f"/proc/{child}/status").read_text().split("State:")[1].split()[0] != "Z"
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    state = Path(f"/proc/{child}/status")
+    wait_until(lambda: not state.exists() or state.read_text().split("State:")[1].split()[0] == "Z")
     run_logged(["true"], log)
     assert os.path.getsize(log)
 
@@ -334,8 +327,7 @@ def test_what_is_about_to_end_is_waited_for(tmp_path):
     ending = "import time; print('begins', flush=True); time.sleep(1.5); print('last line', flush=True)"
     with ThreadPoolExecutor() as threads:
         first = threads.submit(run_logged, [sys.executable, "-c", ending], log)
-        while not (log.exists() and "begins" in log.read_text()):
-            time.sleep(0.05)
+        wait_until(lambda: log.exists() and "begins" in log.read_text())
         with held(log):
             assert log.read_text().endswith("last line\n")
         assert first.result() is False

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from scripts.corpora import CONFIGS, ROOT
+from tests.patience import PATIENCE
 
 HERE = Path(__file__).parent
 METHODS = ("unigram", "bpe-dropout")
@@ -66,7 +67,7 @@ class Work:
 
     def call(self, *arguments: str, code: int = 0, **environment: str) -> str:
         process = self.start(*arguments, **environment)
-        out, _ = process.communicate(timeout=400)
+        out, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == code, out
         return out
 
