@@ -446,8 +446,11 @@ def test_other_tasks(data, tmp_path):
     }
     arguments = ["fairseq-train", data, *OURS, *TRAIN, "--max-update", "2"]
     done = run_both(
-        *((*arguments, "--task", task, *more, {"check": False, "cwd": tmp_path}) for task, more in tasks.items())
-    )  # fmt: skip
+        *(
+            (*arguments, "--task", task, *more, "--save-dir", tmp_path / task, {"check": False, "cwd": tmp_path})
+            for task, more in tasks.items()
+        )
+    )
     for task, one in zip(tasks, done, strict=True):
         assert one.code == 1
         assert one.sentence == f"error: --bpe bpe_dropout is for --task translation alone: {task} would not draw"
