@@ -130,8 +130,11 @@ def text_path(name: str, quick: bool = False) -> Path:
         made, part = MADE[name], 10 if quick else 1
         return make_large(made.lines // part, made.types // part, of=made.of)
     if name in TOGETHER:
-        texts = [text_path(one) for one in TOGETHER[name][1]]
-        return make(FOLDER / f"text.{name}", lambda path: path.write_bytes(b"".join(t.read_bytes() for t in texts)))
+        parts = TOGETHER[name][1]
+        return make(
+            FOLDER / f"text.{name}",
+            lambda path: path.write_bytes(b"".join(text_path(part).read_bytes() for part in parts)),
+        )
 
     def write(path: Path) -> None:
         raw = path.with_name(f"raw.{name}")
