@@ -7,6 +7,7 @@ import io
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest file first, so that it does not come last and alone."""
     items.sort(key=lambda item: item.path.name != "test_system.py")
+
+
+STARTED = time.monotonic()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Where TEST_MINUTES is given, a test that has not begun by then is skipped, and says so."""
+    minutes = float(os.environ.get("TEST_MINUTES") or "inf")
+    if time.monotonic() - STARTED > 60 * minutes:
+        pytest.skip(f"not begun within {minutes:g} minutes (TEST_MINUTES): this machine is slow or busy")
 
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"

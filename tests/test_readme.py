@@ -179,6 +179,14 @@ def test_the_test_command():
     assert re.search(r"^make test$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
 
 
+def test_what_has_not_begun_in_time_is_skipped_and_says_so():
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/test_release.py"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "TEST_MINUTES": "0"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^=+ \d+ skipped in ", done.stdout, re.MULTILINE)
+    assert "not begun within 0 minutes (TEST_MINUTES)" in done.stdout
+
+
 def test_the_cost_of_the_paper():
     from scripts.corpora import CONFIGS
     from scripts.reproduce import resolve
